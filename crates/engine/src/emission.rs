@@ -653,6 +653,39 @@ impl Emission {
     }
 }
 
+/// The rows alone: a chunk that was nothing but a RESET is gone with it.
+#[inline]
+pub(crate) fn without_resets(batch: Batch) -> Option<Batch> {
+    match batch.resets {
+        None => (batch.len > 0).then_some(batch),
+        Some(_) => without_its_resets(batch),
+    }
+}
+
+fn without_its_resets(mut batch: Batch) -> Option<Batch> {
+    batch.resets = None;
+    if batch.len == 0 {
+        return None;
+    }
+    if let Chunks::Ends(ends) = &batch.chunks {
+        let mut kept = Vec::with_capacity(ends.len());
+        let mut clocks = Vec::with_capacity(ends.len());
+        let mut last = 0;
+        for (chunk, &end) in ends.iter().enumerate() {
+            if end > last {
+                kept.push(end);
+                clocks.push(batch.clock_at(chunk));
+            }
+            last = end;
+        }
+        if let Clock::PerChunk(_) = batch.clock {
+            batch.clock = Clock::PerChunk(clocks.into());
+        }
+        batch.chunks = Chunks::Ends(kept.into());
+    }
+    Some(batch)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

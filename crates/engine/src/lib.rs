@@ -52,59 +52,50 @@
 mod aggregation;
 pub mod aggregator;
 mod app;
-mod budget;
 pub mod component;
 mod dirty;
 pub mod emission;
 mod error;
 mod expr;
-mod fast_path;
 pub mod function;
 mod graph;
 mod hash_order;
 mod host;
 mod join;
-mod junction;
 pub mod kept;
 mod key_text;
 pub mod keyed;
-mod memory;
 mod named;
-mod on_demand;
 mod order;
 mod output;
 mod partition;
 mod pattern;
-mod playback;
-mod playback_idle;
 pub mod processor;
 mod query;
 mod rate;
 mod script;
-mod snapshot;
+mod snapshot_format;
 mod spec;
+mod stamp;
+mod step;
 mod table;
 mod tap;
 mod timers;
-mod trigger;
 pub mod window;
-mod work;
 
-pub use app::{App, Input, Setup, UNSTAMPED, UNSTAMPED_SENT, topic_links};
-pub use budget::{BudgetState, size_text};
+pub use app::{
+    Answer, App, AskError, BOUNDS, BudgetState, Dropped, Holder, Input, QueryWork, SavedElement,
+    SavedTable, Setup, StateMatching, saved_elements, saved_table, size_text, state_len,
+    topic_links,
+};
 pub use component::AppEnvironment;
 pub use error::{Error, RestoreError};
 pub use host::{Called, Found, Host, HostError, NoHost, WriteCounts};
-pub use memory::Holder;
-pub use on_demand::{Answer, AskError};
 pub use output::{LogLevel, Output, Outputs, RejectedRows};
 pub use script::{Script, ScriptEngine};
-pub use snapshot::{
-    Dropped, SavedElement, SavedTable, StateMatching, compose, saved_elements, saved_table,
-    state_len,
-};
+pub use snapshot_format::compose;
+pub use stamp::{UNSTAMPED, UNSTAMPED_SENT};
 pub use tap::{Tap, TapCounts, TapPoint};
-pub use work::{BOUNDS, QueryWork};
 
 /// The specs of everything that runs here, for the catalog.
 pub fn specs() -> impl Iterator<Item = &'static plan::spec::FunctionSpec> {

@@ -11,21 +11,21 @@
 use event::Batch;
 use event::codec::{Error as StateError, Writer as StateWriter};
 use lang::ast::{EventType, JoinTrigger};
-use plan::{From, Handler, Plan, StreamId, WindowId};
+use plan::{From, Handler, Plan, WindowId};
 
-use crate::app::{App, Outside};
 use crate::component::{AppEnvironment, Key};
+use crate::emission::without_resets;
 use crate::error::Error;
 use crate::hash_order::hash_order;
-use crate::junction::{Task, Writer};
 use crate::kept::{Held, Queue};
-use crate::query::{Broken, Chain, Place, Step, Used, without_resets};
-use crate::snapshot::{Extent, Fields, Id, List, format};
+use crate::query::{Chain, Place, Used};
+use crate::snapshot_format::{self as format, Extent, Fields, Id, List};
+use crate::step::{Broken, Step, WindowContents};
 use crate::table::ConditionContext;
 use crate::timers::{Owner, Timers};
 
 /// The one key of a named window: it is shared by all keys of a partition.
-const SHARED: Key = 0;
+pub(crate) const SHARED: Key = 0;
 
 pub(crate) struct NamedWindow {
     pub name: String,
@@ -88,6 +88,12 @@ impl NamedWindows {
             window.is_dirty = true;
             window.chain.start(SHARED, step);
         }
+    }
+}
+
+impl WindowContents for NamedWindows {
+    fn content(&self, window: WindowId) -> Option<Held<'_>> {
+        self.all[window].content()
     }
 }
 
@@ -202,13 +208,17 @@ impl NamedWindow {
         self.chain.remove(SHARED, timers);
     }
 
-    fn process(&mut self, batch: Batch, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
+    pub fn process(&mut self, batch: Batch, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
         self.is_dirty = true;
         let rows = self.chain.process(batch, SHARED, step)?;
         Ok(rows.and_then(|rows| self.published(rows)))
     }
 
-    fn on_timer(&mut self, deadline: i64, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
+    pub fn on_timer(
+        &mut self,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
         self.is_dirty = true;
         let rows = self.chain.on_timer(SHARED, deadline, step)?;
         Ok(rows.and_then(|rows| self.published(rows)))
@@ -255,74 +265,4 @@ fn is_probed(plan: &Plan, window: WindowId) -> bool {
         }
         plan::Input::Single(_) | plan::Input::Pattern(_) => false,
     })
-}
-
-impl App {
-    /// What a named window holds, for on-demand queries; `None` where it keeps nothing to be found.
-    pub fn content(&self, window: WindowId) -> Option<Batch> {
-        let held = self.core.windows.get(window).content();
-        held.map(Held::into_batch)
-    }
-
-    /// Rows go into a named window, chunk by chunk where something behind it looks into it.
-    pub(crate) fn run_window(
-        &mut self,
-        window: WindowId,
-        batch: Batch,
-        writer: Option<Writer>,
-        depth: u32,
-        outside: &mut Outside<'_>,
-    ) {
-        let stream = self.junction_of(window);
-        let is_lockstep = self.forced_lockstep || self.streams[stream].lockstep.is_some();
-        let chunks = batch.chunk_count();
-        let is_cut = chunks > 1 && (is_lockstep || writer.is_some());
-        let now = if is_cut {
-            batch.slice_chunks(0..1)
-        } else {
-            batch.clone()
-        };
-        if is_cut {
-            self.stack.push(Task::Window {
-                window,
-                batch: batch.slice_chunks(1..chunks),
-                writer: writer.clone(),
-                depth,
-            });
-        }
-        let (windows, step) = &mut self.core.windows_and_step(outside);
-        match windows.get_mut(window).process(now, step) {
-            Ok(rows) => self.publish(window, rows, depth),
-            Err(broken) => self.writer_failed(window, writer, broken, outside),
-        }
-    }
-
-    /// A deadline of a named window is due.
-    pub(crate) fn window_timer(
-        &mut self,
-        window: WindowId,
-        deadline: i64,
-        outside: &mut Outside<'_>,
-    ) {
-        let (windows, step) = &mut self.core.windows_and_step(outside);
-        match windows.get_mut(window).on_timer(deadline, step) {
-            Ok(rows) => self.publish(window, rows, 0),
-            Err(broken) => self.writer_failed(window, None, broken, outside),
-        }
-    }
-
-    fn publish(&mut self, window: WindowId, rows: Option<Batch>, depth: u32) {
-        if let Some(batch) = rows {
-            self.stack.push(Task::Stream {
-                stream: self.junction_of(window),
-                key: SHARED,
-                batch,
-                depth: depth + 1,
-            });
-        }
-    }
-
-    fn junction_of(&self, window: WindowId) -> StreamId {
-        self.streams.len() - self.core.windows.all.len() + window
-    }
 }

@@ -12,12 +12,11 @@
 use event::{Batch, Chunks, Schema};
 use plan::{Expr, Plan, QueryId, StreamId};
 
-use crate::app::{App, stamped};
 use crate::component::{AppEnvironment, EvalContext};
 use crate::error::Error;
 use crate::expr::{Expression, Inputs, Layout, ROW, RowRoom};
-use crate::host::Host;
-use crate::query::Step;
+use crate::stamp::stamped;
+use crate::step::Step;
 use crate::table::ConditionContext;
 
 /// The row that a condition sees is input 0.
@@ -54,7 +53,7 @@ pub struct TapCounts {
 
 /// A look at the rows that pass a place.
 pub struct Tap {
-    id: u64,
+    pub(crate) id: u64,
     condition: Option<Expression>,
     room: RowRoom,
     /// Of random numbers in the condition: those of the app are its own.
@@ -69,10 +68,10 @@ pub struct Tap {
 }
 
 /// The moment at which rows pass.
-struct Moment<'a> {
-    now: i64,
-    wall: i64,
-    environment: &'a AppEnvironment,
+pub(crate) struct Moment<'a> {
+    pub now: i64,
+    pub wall: i64,
+    pub environment: &'a AppEnvironment,
 }
 
 impl Tap {
@@ -135,7 +134,12 @@ impl Tap {
     }
 
     /// Rows pass.
-    fn look(&mut self, batch: &Batch, moment: &Moment<'_>, nanos: &mut dyn FnMut() -> u64) {
+    pub(crate) fn look(
+        &mut self,
+        batch: &Batch,
+        moment: &Moment<'_>,
+        nanos: &mut dyn FnMut() -> u64,
+    ) {
         self.counts.seen += batch.len as u64;
         if self.rows_left == 0 || self.is_resting && self.condition.is_some() {
             self.counts.unexamined += batch.len as u64;
@@ -202,7 +206,12 @@ impl Tap {
 
 /// Rows pass all taps of a place.
 #[cold]
-fn look_all(taps: &mut [Tap], batch: &Batch, moment: &Moment<'_>, nanos: &mut dyn FnMut() -> u64) {
+pub(crate) fn look_all(
+    taps: &mut [Tap],
+    batch: &Batch,
+    moment: &Moment<'_>,
+    nanos: &mut dyn FnMut() -> u64,
+) {
     for tap in taps {
         tap.look(batch, moment, nanos);
     }
@@ -218,61 +227,4 @@ pub(crate) fn pass(taps: &mut [Tap], batch: &Batch, step: &mut Step<'_>) {
     };
     let host = &mut *step.host;
     look_all(taps, batch, &moment, &mut || host.nanos());
-}
-
-impl App {
-    /// Rows that a stream takes pass its taps.
-    #[cold]
-    pub(crate) fn pass_taps(&mut self, stream: StreamId, batch: &Batch, host: &mut dyn Host) {
-        let moment = Moment {
-            now: self.core.clock,
-            wall: self.core.wall(),
-            environment: &self.core.environment,
-        };
-        let taps = &mut self.streams[stream].taps;
-        look_all(taps, batch, &moment, &mut || host.nanos());
-    }
-
-    fn taps_at(&mut self, point: TapPoint) -> &mut Vec<Tap> {
-        match point {
-            TapPoint::Stream(stream) => &mut self.streams[stream].taps,
-            TapPoint::Query(query) => &mut self.queries[query].taps,
-        }
-    }
-
-    /// Has a tap look at a place of this app from the next step on.
-    pub fn add_tap(&mut self, point: TapPoint, tap: Tap) {
-        self.taps_at(point).push(tap);
-        self.taps_changed(point);
-    }
-
-    /// The tap is gone, and all that it has cost with it.
-    pub fn remove_tap(&mut self, point: TapPoint, id: u64) {
-        self.taps_at(point).retain(|tap| tap.id != id);
-        self.taps_changed(point);
-    }
-
-    /// A tap that looks at a place.
-    pub fn tap_mut(&mut self, point: TapPoint, id: u64) -> Option<&mut Tap> {
-        self.taps_at(point).iter_mut().find(|tap| tap.id == id)
-    }
-
-    fn taps_changed(&mut self, point: TapPoint) {
-        match point {
-            TapPoint::Stream(_) => self.find_fast_paths(),
-            TapPoint::Query(query) => self.queries[query].taps_changed(),
-        }
-    }
-
-    /// Has a tap look at rows outside of the app, with its clock and environment: those that a source
-    /// brings or a sink is given. `wall` is the wall clock, and `nanos` a stopwatch, as [`Host::nanos`].
-    pub fn look(&self, tap: &mut Tap, batch: &Batch, wall: i64, nanos: &mut dyn FnMut() -> u64) {
-        let is_playback = self.core.playback.is_some();
-        let moment = Moment {
-            now: if is_playback { self.core.clock } else { wall },
-            wall,
-            environment: &self.core.environment,
-        };
-        tap.look(batch, &moment, nanos);
-    }
 }

@@ -17,7 +17,7 @@ use plan::{AggregationId, PartitionId, QueryId, WindowId};
 
 use crate::component::Key;
 use crate::dirty::DirtyBits;
-use crate::snapshot::{Extent, Fields, Id, List, format};
+use crate::snapshot_format::{self as format, Extent, Fields, Id, List};
 
 /// Number of a timed operator, in the order of definition.
 pub(crate) type OperatorId = usize;

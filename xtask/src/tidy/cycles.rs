@@ -2,8 +2,9 @@
 //!
 //! A module is a file; it needs another if it imports it or names it by `crate::…` or `super::…`. What
 //! a `mod.rs` hands on (`pub use`) or lists in a slice is no need of its own: who imports the name
-//! needs the module that it comes from. Modules that reach each other form a cycle. Inside one folder it is nobody's business; one that spans two folders (or files) at the top
-//! of a crate is bounded: who reads one of its modules has to read all of them.
+//! needs the module that it comes from. Modules that reach each other form a cycle. Inside one folder it
+//! is nobody's business; one that spans two folders (or files) at the top of a crate is bounded: who reads
+//! one of its modules has to read all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +16,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Modules of the largest cycle that spans folders, in a crate that is not in [`EXCEPTIONS`].
+/// Modules of the largest cycle that spans folders, in any crate.
 const MODULES_MAX: usize = 3;
-
-/// Crates whose cycle is larger, with its modules: the number may only become smaller.
-const EXCEPTIONS: &[(&str, usize, &str)] = &[(
-    "engine",
-    35,
-    "an app, its queries, patterns, junctions and taps are one machine",
-)];
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
@@ -37,26 +31,14 @@ fn check(tree: &Tree) -> anyhow::Result<Findings> {
     }
     for (name, files) in crates {
         let cycle = largest_across(&graph(&files));
-        let (max, why) = EXCEPTIONS
-            .iter()
-            .find(|(exception, ..)| *exception == name)
-            .map_or((MODULES_MAX, ""), |(_, max, why)| (*max, *why));
         let size = cycle.len();
         let list = cycle.join(", ");
         match size {
-            _ if size <= MODULES_MAX && !why.is_empty() => findings.fault(format!(
-                "{name}: the cycle has {size} modules, {MODULES_MAX} may: delete the exception in \
-                 xtask/src/tidy/cycles.rs"
-            )),
             0 => {}
-            _ if size > max => findings.fault(format!(
-                "{name}: {size} modules reach each other across folders, {max} may: {list}"
+            ..=MODULES_MAX => findings.note(format!("{name}: {size} ({list})")),
+            _ => findings.fault(format!(
+                "{name}: {size} modules reach each other across folders, {MODULES_MAX} may: {list}"
             )),
-            _ if size < max && !why.is_empty() => findings.fault(format!(
-                "{name}: the cycle has {size} modules: write {size} for {max} in xtask/src/tidy/cycles.rs"
-            )),
-            _ if why.is_empty() => findings.note(format!("{name}: {size} ({list})")),
-            _ => findings.note(format!("{name}: {size} ({why})")),
         }
     }
     Ok(findings)
@@ -156,6 +138,8 @@ fn paths(code: &str) -> Vec<Named> {
     let mut at = 0;
     while at < tokens.len() {
         let follows_path = at > 0 && tokens[at - 1] == "::";
+        // `pub(in crate::a)` says who sees a name, and needs nothing.
+        let is_visibility = at > 2 && tokens[at - 3..at] == ["pub", "(", "in"];
         match tokens[at] {
             "use" => {
                 let by = match at > 0 && matches!(tokens[at - 1], "pub" | ")") {
@@ -166,7 +150,7 @@ fn paths(code: &str) -> Vec<Named> {
                 at = use_tree(&tokens, at + 1, &mut Vec::new(), &mut all);
                 found.extend(all.into_iter().map(|segments| Named { segments, by }));
             }
-            "crate" | "super" | "self" if !follows_path => {
+            "crate" | "super" | "self" if !follows_path && !is_visibility => {
                 let mut segments = Vec::new();
                 while at < tokens.len() {
                     segments.push(tokens[at].to_owned());
@@ -410,6 +394,20 @@ mod tests {
     }
 
     #[test]
+    fn who_sees_a_name_is_no_need() {
+        let files = [
+            ("a/mod.rs", "use crate::b;"),
+            ("b.rs", "pub(in crate::a) fn f() {}"),
+        ];
+        assert!(cycle(&files).is_empty());
+        let needs = [
+            ("a/mod.rs", "use crate::b;"),
+            ("b.rs", "fn f() { for x in crate::a::all() {} }"),
+        ];
+        assert_eq!(cycle(&needs), ["a", "b"]);
+    }
+
+    #[test]
     fn what_the_root_hands_on_leads_to_where_it_is() {
         let files = [
             ("lib.rs", "pub use error::Error;\nmod a; mod error;"),
@@ -417,34 +415,5 @@ mod tests {
             ("error.rs", "use crate::a::A;"),
         ];
         assert_eq!(cycle(&files), ["a", "error"]);
-    }
-
-    #[test]
-    fn an_exception_may_only_shrink() {
-        let chain = |modules: usize| {
-            let files = (0..modules).map(|n| {
-                let text = format!("use crate::m{};", (n + 1) % modules);
-                (format!("crates/engine/src/m{n}.rs"), text)
-            });
-            files.collect::<Vec<_>>()
-        };
-        let fault = |files: &[(String, String)]| {
-            let files: Vec<_> = files
-                .iter()
-                .map(|(p, t)| (p.as_str(), t.as_str()))
-                .collect();
-            check(&Tree::of(&files)).unwrap().faults.concat()
-        };
-        let smaller = fault(&chain(MODULES_MAX + 1));
-        assert!(
-            smaller.contains("the cycle has 4 modules: write 4"),
-            "{smaller}"
-        );
-        for modules in [2, MODULES_MAX] {
-            let needless = fault(&chain(modules));
-            assert!(needless.contains("delete the exception"), "{needless}");
-        }
-        let gone = fault(&[("crates/engine/src/a.rs".into(), "use crate::b;".into())]);
-        assert!(gone.contains("has 0 modules, 3 may: delete"), "{gone}");
     }
 }

@@ -7,7 +7,7 @@ use plan::{CompareOp, TableId};
 use super::calendar::{end_of, start_of};
 use super::cells::Shape;
 use super::{Aggregation, NEVER};
-use crate::query::Step;
+use crate::step::Step;
 use crate::table::ConditionContext;
 
 /// The table of one duration.
@@ -309,7 +309,7 @@ impl Aggregation {
     /// Deletes closed buckets that are older than they are to be kept. A bucket that is not yet
     /// part of a closed bucket of the next longer duration stays (Siddhi stops purging for good
     /// when it meets one).
-    pub fn purge(&mut self, step: &mut Step<'_>) -> Result<(), crate::query::Broken> {
+    pub fn purge(&mut self, step: &mut Step<'_>) -> Result<(), crate::step::Broken> {
         self.is_dirty = true;
         self.is_purge_armed = false;
         let Some(purge) = self.purge.clone() else {

@@ -12,8 +12,8 @@
 mod calendar;
 mod cells;
 mod keep;
+mod range;
 mod read;
-mod run;
 mod state;
 
 use std::sync::Arc;
@@ -26,12 +26,14 @@ use plan::{AggregationPurge, AggregationRead, ColumnKind, Plan};
 use crate::component::{AppEnvironment, Failure, Groups};
 use crate::error::Error;
 use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Site};
-use crate::query::{Broken, Chain, Place, Step, Used, compute_sites};
+use crate::query::{Chain, Place, Used, compute_sites};
+use crate::step::{Broken, Step};
 use crate::table::ConditionContext;
 use crate::timers::{OperatorId, Owner, Timers};
 use calendar::{end_of, start_of};
 use cells::{Arg, Cells, Shape};
 use keep::Keep;
+pub(crate) use range::BucketRange;
 pub(crate) use read::{Contents, RangeOf};
 
 /// Row of the input of all expressions.

@@ -7,11 +7,11 @@ use plan::{AggregationId, AggregationRead, Expr};
 
 use super::calendar::{duration_named, range_of, start_of, time_of};
 use super::cells::Cells;
-use super::{Aggregation, NEVER, average, times_of};
+use super::{Aggregation, BucketRange, NEVER, average, times_of};
 use crate::component::EvalContext;
 use crate::error::Error;
 use crate::expr::{Expression, Inputs, Layout};
-use crate::query::Step;
+use crate::step::{ReadAggregations, Step};
 use crate::table::ConditionContext;
 
 /// Column of `AGG_TIMESTAMP`.
@@ -22,17 +22,6 @@ pub(crate) struct RangeOf {
     start: Expression,
     end: Option<Expression>,
     per: Expression,
-    is_partitioned: bool,
-}
-
-/// The times that are asked for, `start <= time < end`, and the index of the duration.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Range {
-    start: i64,
-    end: i64,
-    level: usize,
-    /// Asked for by a query of a partition. With compat it then finds no open bucket: Siddhi looks
-    /// for it among the state of the key (`PartitionStateHolder`), where it has never been.
     is_partitioned: bool,
 }
 
@@ -71,18 +60,19 @@ impl RangeOf {
     /// The range that each row asks for. A row whose range makes no sense fails.
     pub fn ranges(
         &mut self,
-        aggregation: &Aggregation,
+        (aggregations, id): (&dyn ReadAggregations, AggregationId),
         inputs: &Inputs<'_>,
         context: &mut EvalContext<'_>,
-    ) -> Vec<Option<Range>> {
+    ) -> Vec<Option<BucketRange>> {
         let start = self.start.column(inputs, context);
         let end = self.end.as_mut().map(|end| end.column(inputs, context));
         let per = self.per.column(inputs, context);
         let mut ranges = Vec::with_capacity(inputs.rows);
         for row in 0..inputs.rows {
             let end = end.as_ref().map(|end| end.value(row));
-            let range = aggregation.range(&start.value(row), end.as_ref(), &per.value(row));
-            let range = range.map(|range| Range {
+            let (start, per) = (start.value(row), per.value(row));
+            let range = aggregations.range(id, &start, end.as_ref(), &per);
+            let range = range.map(|range| BucketRange {
                 is_partitioned: self.is_partitioned,
                 ..range
             });
@@ -96,29 +86,29 @@ impl Contents {
     /// Reads what each row asks for; the same is read once.
     pub fn read(
         id: AggregationId,
-        ranges: &[Option<Range>],
+        ranges: &[Option<BucketRange>],
         step: &mut Step<'_>,
     ) -> Result<Contents, String> {
-        let mut all = std::mem::take(step.aggregations);
-        let contents = Contents::read_from(&mut all[id], ranges, step);
-        *step.aggregations = all;
+        let aggregations = step.take_aggregations();
+        let contents = Contents::read_from((&mut *aggregations, id), ranges, step);
+        step.aggregations = Some(aggregations);
         contents
     }
 
     fn read_from(
-        aggregation: &mut Aggregation,
-        ranges: &[Option<Range>],
+        (aggregations, id): (&mut dyn ReadAggregations, AggregationId),
+        ranges: &[Option<BucketRange>],
         step: &mut Step<'_>,
     ) -> Result<Contents, String> {
         let mut contents = Contents::default();
-        let mut known: Vec<(Range, u32)> = Vec::new();
+        let mut known: Vec<(BucketRange, u32)> = Vec::new();
         let mut rows = 0;
         for range in ranges.iter().flatten() {
             let at = known.iter().position(|(r, _)| r == range);
             let at = match at {
                 Some(at) => at,
                 None => {
-                    let part = aggregation.read(*range, step)?;
+                    let part = aggregations.read(id, *range, step)?;
                     known.push((*range, rows));
                     rows += part.len as u32;
                     contents.parts.push(part);
@@ -127,7 +117,7 @@ impl Contents {
             };
             contents.of_row.push((at, known[at].1));
         }
-        let width = aggregation.schema.attributes.len();
+        let width = aggregations.width(id);
         contents.columns = (0..width)
             .map(|column| {
                 let parts = contents.parts.iter().map(|p| p.columns[column].clone());
@@ -138,8 +128,38 @@ impl Contents {
     }
 }
 
+impl ReadAggregations for Vec<Aggregation> {
+    fn range(
+        &self,
+        aggregation: AggregationId,
+        start: &Value,
+        end: Option<&Value>,
+        per: &Value,
+    ) -> Result<BucketRange, String> {
+        self[aggregation].range(start, end, per)
+    }
+
+    fn width(&self, aggregation: AggregationId) -> usize {
+        self[aggregation].schema.attributes.len()
+    }
+
+    fn read(
+        &mut self,
+        aggregation: AggregationId,
+        range: BucketRange,
+        step: &mut Step<'_>,
+    ) -> Result<Batch, String> {
+        self[aggregation].read(range, step)
+    }
+}
+
 impl Aggregation {
-    fn range(&self, start: &Value, end: Option<&Value>, per: &Value) -> Result<Range, String> {
+    fn range(
+        &self,
+        start: &Value,
+        end: Option<&Value>,
+        per: &Value,
+    ) -> Result<BucketRange, String> {
         let per = per.as_str().unwrap_or("null");
         let duration = duration_named(per).ok_or_else(|| {
             format!(
@@ -159,7 +179,7 @@ impl Aggregation {
                 "'within' needs a start before its end, but {start} is not before {end}"
             ));
         }
-        Ok(Range {
+        Ok(BucketRange {
             start,
             end,
             level,
@@ -168,7 +188,7 @@ impl Aggregation {
     }
 
     /// Closed and open buckets of a range, as rows of the aggregation.
-    pub fn read(&mut self, range: Range, step: &mut Step<'_>) -> Result<Batch, String> {
+    fn read(&mut self, range: BucketRange, step: &mut Step<'_>) -> Result<Batch, String> {
         let now = step.now;
         self.is_dirty = true;
         self.rebuild(step, now);
@@ -204,7 +224,11 @@ impl Aggregation {
     }
 
     /// With shards open buckets are those of all: they are read from the tables of finer durations.
-    fn finer_tables(&self, range: Range, step: &mut Step<'_>) -> Result<Vec<Vec<Column>>, String> {
+    fn finer_tables(
+        &self,
+        range: BucketRange,
+        step: &mut Step<'_>,
+    ) -> Result<Vec<Vec<Column>>, String> {
         let mut parts = Vec::new();
         for level in 0..range.level {
             let longer = self.levels[level + 1].duration;
@@ -222,7 +246,7 @@ impl Aggregation {
     }
 
     /// Rows of an open bucket whose event time lies in the range.
-    fn open_rows(&self, level: usize, range: Range) -> Vec<Column> {
+    fn open_rows(&self, level: usize, range: BucketRange) -> Vec<Column> {
         let this = &self.levels[level];
         let columns = this.cells.rows(this.bucket);
         match self.shape.event_time {
@@ -233,7 +257,7 @@ impl Aggregation {
 
     /// The open bucket of a duration, with what is still in those of finer ones
     /// (`IncrementalDataAggregator`).
-    fn open_bucket(&self, range: Range) -> Vec<Column> {
+    fn open_bucket(&self, range: BucketRange) -> Vec<Column> {
         let levels = &self.levels[..=range.level];
         let mut cells = Cells::new(&self.shape);
         let oldest = self.oldest(range);
@@ -248,7 +272,7 @@ impl Aggregation {
     }
 
     /// Where the open bucket of a range begins.
-    fn oldest(&self, range: Range) -> i64 {
+    fn oldest(&self, range: BucketRange) -> i64 {
         let levels = self.levels[..=range.level].iter().rev();
         let begun = levels.map(|level| level.start).find(|&s| s != NEVER);
         begun.unwrap_or(NEVER)
@@ -257,7 +281,7 @@ impl Aggregation {
     /// With compat: whether Siddhi makes a row of the open bucket though it is empty. It does so
     /// without groups, once there was an event, where the bucket is asked for, and looks for the
     /// row at the time 0.
-    fn is_empty_bucket_read(&self, range: Range) -> bool {
+    fn is_empty_bucket_read(&self, range: BucketRange) -> bool {
         let levels = &self.levels[..=range.level];
         !self.shape.has_keys()
             && (range.is_partitioned || levels.iter().all(|level| level.cells.is_empty()))

@@ -682,3 +682,28 @@ fn choose<'i>(
     }
     Operand::from(builder.finish())
 }
+
+/// Hands the name of each function that an expression calls to `look`.
+pub(crate) fn calls_of(expr: &plan::Expr, look: &mut dyn FnMut(&str)) {
+    match &expr.kind {
+        plan::ExprKind::Call { name, args, .. } => {
+            look(name);
+            args.iter().for_each(|a| calls_of(a, look));
+        }
+        plan::ExprKind::Script { args, .. } | plan::ExprKind::Aggregate { args, .. } => {
+            args.iter().for_each(|a| calls_of(a, look));
+        }
+        plan::ExprKind::Arithmetic(_, a, b)
+        | plan::ExprKind::Compare(_, a, b)
+        | plan::ExprKind::And(a, b)
+        | plan::ExprKind::Or(a, b) => {
+            calls_of(a, look);
+            calls_of(b, look);
+        }
+        plan::ExprKind::Not(a) | plan::ExprKind::IsNull(a) => calls_of(a, look),
+        plan::ExprKind::In { condition, .. } => calls_of(condition, look),
+        plan::ExprKind::Constant(_)
+        | plan::ExprKind::Attribute { .. }
+        | plan::ExprKind::IsNoEvent { .. } => {}
+    }
+}

@@ -19,7 +19,8 @@ use crate::error::Error;
 use crate::expr::{Inputs, Layout, OTHER, ROW};
 use crate::host::Found;
 use crate::kept::Held;
-use crate::query::{Broken, Chain, Place, ProcessingMode, Selector, Step, Used};
+use crate::query::{Chain, Place, ProcessingMode, Selector, Used};
+use crate::step::{Broken, Step};
 use crate::table::{Condition, ConditionContext};
 use crate::timers::{Owner, Timers};
 use search::{Equations, Matches, Probing, Side};
@@ -307,7 +308,7 @@ impl Join {
         let held = match (other.from, step.windows) {
             (From::Table(_), _) => None,
             // What the side's own handlers would add has no value there.
-            (From::Window(window), Some(windows)) => windows.get(window).content(),
+            (From::Window(window), Some(windows)) => windows.content(window),
             _ => other.content(key),
         };
         let pairs = &mut self.pairs;
@@ -505,15 +506,11 @@ impl Probe {
         let place = || "join".to_owned();
         let mut failures = Vec::new();
         let inputs = Inputs::of(&batch.columns, batch.len);
-        let mut context = EvalContext::new(
-            step.now,
-            step.wall,
-            &batch.times,
-            step.environment,
-            step.seed,
-            &mut failures,
-        );
-        let ranges = range.ranges(&step.aggregations[id], &inputs, &mut context);
+        // The step is lent to the evaluation as a whole, so the aggregations wait aside.
+        let aggregations = step.take_aggregations();
+        let mut context = step.evaluation(batch, &mut failures);
+        let ranges = range.ranges((&*aggregations, id), &inputs, &mut context);
+        step.aggregations = Some(aggregations);
         if let Some(failure) = failures.into_iter().min_by_key(|f| f.row) {
             return Err(Broken::at(place(), failure.message));
         }

@@ -14,7 +14,7 @@ use event::codec::{Error as StateError, Part, Reader, Writer};
 use event::{Batch, Cells, Chunks, Column, ColumnBuilder, Schema, Times, TimesBuilder, Type};
 
 use super::index::Indexes;
-use crate::snapshot::{Extent, Id, List};
+use crate::snapshot_format::{Extent, Id, List};
 
 /// Types of the rows of a window, shared by its keys.
 pub type RowTypes = Arc<[Type]>;

@@ -16,13 +16,14 @@ use plan::{PartitionBy, Plan, QueryId, StreamId};
 use crate::component::{EvalContext, Key};
 use crate::dirty::DirtyBits;
 use crate::error::Error;
-use crate::expr::{Expression, Inputs};
+use crate::expr::{Expression, Inputs, Layout, ROW};
 use crate::graph::{Graph, Receiver};
 use crate::hash_order::hash_order;
 use crate::key_text::for_each_key;
 use crate::keyed::Pages;
-use crate::query::{Interner, Step, intern_all, plain_layout};
-use crate::snapshot::{Extent, Fields, Id, List};
+use crate::query::{Interner, intern_all};
+use crate::snapshot_format::{Extent, Fields, Id, List};
+use crate::step::Step;
 use crate::table::ConditionContext;
 
 pub(crate) struct Partition {
@@ -85,7 +86,8 @@ impl Partition {
         let partition = &plan.partitions[id];
         let mut entrances = Vec::new();
         for (stream, readers) in &graph.inside[id] {
-            let layout = plain_layout(plan.junction_schema(*stream));
+            let width = plan.junction_schema(*stream).attributes.len();
+            let layout = Layout::whole(0, ROW, width);
             let mut keys = partition.keys.iter();
             let key = keys.find(|k| plan.junction_read(k.from) == Some(*stream));
             let by = match key.map(|k| &k.by) {

@@ -7,7 +7,7 @@ use super::partials::{Arrival, CURRENT, EventId, NONE, PartialId};
 use super::states::{Kind, StateId};
 use super::view::{Pick, Seen, View};
 use crate::component::Failure;
-use crate::query::Step;
+use crate::step::Step;
 
 /// Memory used again from event to event.
 #[derive(Default, Debug)]

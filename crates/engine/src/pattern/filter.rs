@@ -13,7 +13,8 @@ use super::view::{Place, Seen, Views};
 use crate::component::{EvalContext, Failure, Groups};
 use crate::error::Error;
 use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, ROW, Site};
-use crate::query::{Step, compute_sites};
+use crate::query::compute_sites;
+use crate::step::Step;
 use crate::table::ConditionContext;
 
 pub(super) struct StateFilter {
@@ -363,7 +364,7 @@ fn is_own(expr: &Expr, reference: usize) -> bool {
 
 fn reads_time(expr: &Expr) -> bool {
     let mut found = false;
-    crate::query::calls_of(expr, &mut |name| found |= name == "eventTimestamp");
+    crate::expr::calls_of(expr, &mut |name| found |= name == "eventTimestamp");
     found
 }
 

@@ -28,7 +28,7 @@ use plan::QueryId;
 use crate::component::{AppEnvironment, Failure, Key};
 use crate::error::Error;
 use crate::expr::{Expression, Layout};
-use crate::query::{Broken, Step};
+use crate::step::{Broken, Step};
 use crate::table::ConditionContext;
 use crate::timers::{OperatorId, Owner, Timers};
 use advance::{Offer, Scratch};

@@ -6,7 +6,6 @@ use event::{Batch, Column, Schema, Type, Value};
 use plan::{From, Handler};
 
 use super::stage::{Stage, StagePlace};
-use super::{Broken, Step};
 use crate::component::{
     AppEnvironment, Argument, Failure, Key, OneArrived, WindowContext, WindowOperator, WindowSetup,
 };
@@ -14,6 +13,7 @@ use crate::emission::Emission;
 use crate::error::Error;
 use crate::expr::{Compiler, EVENT_TIME, Expression, Inputs, Layout, ROW, argument, attributes_of};
 use crate::kept::{Held, Queue};
+use crate::step::{Broken, Step};
 use crate::table::ConditionContext;
 use crate::timers::{OperatorId, Owner, Timers};
 

@@ -18,8 +18,9 @@ mod stage;
 
 pub(crate) use chain::{Chain, Place, ProcessingMode, Used};
 pub(crate) use group::{Interner, intern_all};
-pub(crate) use output::{Tables, without_resets, write_now};
+pub(crate) use output::write_now;
 pub(crate) use select::Selector;
+pub(crate) use site::compute_sites;
 pub(crate) use stage::Stage;
 
 use std::collections::HashMap;
@@ -29,102 +30,21 @@ use event::{Batch, Clock, Column, Schema, Type};
 use lang::ast::EventType;
 use plan::{Plan, QueryId};
 
-use crate::aggregation::Aggregation;
-use crate::component::{AppEnvironment, EvalContext, Evaluate, Failure, Groups, Key};
+use crate::component::{AppEnvironment, Evaluate, Key};
 use crate::dirty::DirtyBits;
 use crate::error::Error;
-use crate::expr::{Expression, Layout, ROW, Site};
-use crate::host::Host;
+use crate::expr::{Expression, Site, calls_of};
 use crate::join::Join;
 use crate::named::NamedWindows;
-use crate::output::{Output, Outputs};
+use crate::output::Output;
 use crate::pattern::Pattern;
 use crate::rate::Limiter;
-use crate::table::{ConditionContext, TableWrite};
+use crate::step::{Broken, Step};
+use crate::table::{ConditionContext, TableWrite, Tables};
 use crate::tap::{self, Tap};
 use crate::timers::{OperatorId, Owner, Timers};
 use chain::Slid;
 use select::Selected;
-
-/// What a query may use while a step runs.
-pub(crate) struct Step<'a> {
-    /// Application clock.
-    pub now: i64,
-    pub wall: i64,
-    pub environment: &'a AppEnvironment,
-    pub seed: &'a mut u64,
-    pub tables: &'a mut Tables,
-    /// What joins look into; none while a named window itself takes rows.
-    pub windows: Option<&'a NamedWindows>,
-    pub aggregations: &'a mut Vec<Aggregation>,
-    pub timers: &'a mut Timers,
-    pub host: &'a mut dyn Host,
-    pub out: &'a mut Outputs,
-}
-
-impl Step<'_> {
-    pub(crate) fn evaluation<'b>(
-        &'b mut self,
-        batch: &'b Batch,
-        failures: &'b mut Vec<Failure>,
-    ) -> EvalContext<'b> {
-        EvalContext::new(
-            self.now,
-            self.wall,
-            &batch.times,
-            self.environment,
-            self.seed,
-            failures,
-        )
-    }
-}
-
-/// Computes the sites of an expression that stands elsewhere than in a query's own clauses.
-pub(crate) fn compute_sites(
-    sites: &mut [Site],
-    batch: &Batch,
-    groups: Groups<'_>,
-    step: &mut Step<'_>,
-    failures: &mut Vec<Failure>,
-) -> Vec<Column> {
-    let rows = site::SiteRows {
-        batch,
-        groups,
-        reset_groups: &[],
-    };
-    site::compute(sites, &rows, step, failures)
-}
-
-/// Where and why a chunk failed.
-///
-/// One word, so that what may fail is handed back in registers.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Broken(Box<Fault>);
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Fault {
-    pub place: String,
-    pub cause: String,
-}
-
-impl Broken {
-    #[cold]
-    pub fn at(place: String, cause: String) -> Broken {
-        Broken(Box::new(Fault { place, cause }))
-    }
-
-    pub fn into_fault(self) -> Fault {
-        *self.0
-    }
-}
-
-impl std::ops::Deref for Broken {
-    type Target = Fault;
-
-    fn deref(&self) -> &Fault {
-        &self.0
-    }
-}
 
 pub(crate) struct Query {
     pub id: QueryId,
@@ -857,33 +777,4 @@ fn reads_clock(query: &plan::Query) -> bool {
         }
     }
     found
-}
-
-pub(crate) fn calls_of(expr: &plan::Expr, look: &mut dyn FnMut(&str)) {
-    match &expr.kind {
-        plan::ExprKind::Call { name, args, .. } => {
-            look(name);
-            args.iter().for_each(|a| calls_of(a, look));
-        }
-        plan::ExprKind::Script { args, .. } | plan::ExprKind::Aggregate { args, .. } => {
-            args.iter().for_each(|a| calls_of(a, look));
-        }
-        plan::ExprKind::Arithmetic(_, a, b)
-        | plan::ExprKind::Compare(_, a, b)
-        | plan::ExprKind::And(a, b)
-        | plan::ExprKind::Or(a, b) => {
-            calls_of(a, look);
-            calls_of(b, look);
-        }
-        plan::ExprKind::Not(a) | plan::ExprKind::IsNull(a) => calls_of(a, look),
-        plan::ExprKind::In { condition, .. } => calls_of(condition, look),
-        plan::ExprKind::Constant(_)
-        | plan::ExprKind::Attribute { .. }
-        | plan::ExprKind::IsNoEvent { .. } => {}
-    }
-}
-
-/// The row of a query without handlers that change it.
-pub(crate) fn plain_layout(schema: &Schema) -> Layout {
-    Layout::whole(0, ROW, schema.attributes.len())
 }

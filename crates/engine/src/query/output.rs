@@ -1,97 +1,13 @@
 //! Where a query's rows go.
 
-use event::{Batch, Chunks, Clock};
-use plan::store::Operation;
-use plan::{QueryId, TableId};
+use event::{Batch, Chunks};
+use plan::QueryId;
 
-use super::{Broken, Step};
 use crate::component::EvalContext;
+use crate::emission::without_resets;
 use crate::output::{Output, RejectedRows};
-use crate::table::{Duplicate, ExternalWrite, Table, TableWrite};
-
-/// The tables of an app.
-pub(crate) struct Tables {
-    /// `None` for an external one.
-    tables: Vec<Option<Table>>,
-    pub operations: Vec<Operation>,
-    /// A query reads the table, so that writes are done before the step goes on.
-    is_read: Vec<bool>,
-    /// Rows inserted, updated and deleted since the app was made.
-    pub written: Vec<crate::host::WriteCounts>,
-}
-
-impl Tables {
-    pub fn new(
-        definitions: &[plan::Table],
-        operations: Vec<Operation>,
-        is_read: Vec<bool>,
-    ) -> Tables {
-        Tables {
-            tables: definitions
-                .iter()
-                .map(|t| t.store.is_none().then(|| Table::new(t)))
-                .collect(),
-            written: vec![crate::host::WriteCounts::default(); definitions.len()],
-            operations,
-            is_read,
-        }
-    }
-
-    /// The write is done by the host before the step goes on.
-    pub fn is_waited_for(&self, write: &TableWrite) -> bool {
-        self.tables[write.table].is_none() && self.is_read[write.table]
-    }
-
-    pub fn memory(&self, table: TableId) -> &Table {
-        self.tables[table]
-            .as_ref()
-            .expect("conditions in memory are made for tables in memory alone")
-    }
-
-    fn memory_mut(&mut self, table: TableId) -> &mut Table {
-        self.tables[table]
-            .as_mut()
-            .expect("writes in memory are made for tables in memory alone")
-    }
-
-    pub fn in_memory(&self) -> impl Iterator<Item = (TableId, &Table)> {
-        let all = self.tables.iter().enumerate();
-        all.filter_map(|(id, table)| Some((id, table.as_ref()?)))
-    }
-
-    /// Rows that a part of the app itself inserts into a table in memory; keys are new.
-    pub fn insert(&mut self, table: TableId, columns: &[event::Column], rows: usize) {
-        let mut known = Vec::new();
-        self.memory_mut(table).insert(columns, 0..rows, &mut known);
-        self.written[table].inserted += (rows - known.len()) as u64;
-    }
-
-    /// Deletes the rows of a table in memory that a test on the columns of a page picks.
-    pub fn delete_where(
-        &mut self,
-        table: TableId,
-        is_doomed: impl Fn(&[event::Column], usize) -> bool,
-    ) {
-        let deleted = self.memory_mut(table).delete_where(is_doomed);
-        self.written[table].deleted += deleted as u64;
-    }
-
-    /// Counts what the host did to a table.
-    pub fn count(&mut self, table: TableId, written: crate::host::WriteCounts) {
-        let total = &mut self.written[table];
-        total.inserted += written.inserted;
-        total.updated += written.updated;
-        total.deleted += written.deleted;
-    }
-
-    pub fn mark_saved(&mut self) {
-        self.tables.iter_mut().flatten().for_each(Table::mark_saved);
-    }
-
-    pub fn replace(&mut self, table: TableId, with: Table) {
-        self.tables[table] = Some(with);
-    }
-}
+use crate::step::{Broken, Step};
+use crate::table::{Duplicate, ExternalWrite, TableWrite};
 
 /// What leaves a query as events: all CURRENT, chunks without rows gone.
 #[inline]
@@ -99,39 +15,6 @@ pub(super) fn delivered(mut batch: Batch) -> Option<Batch> {
     batch.expired = None;
     batch.inner = None;
     without_resets(batch)
-}
-
-/// The rows alone: a chunk that was nothing but a RESET is gone with it.
-#[inline]
-pub(crate) fn without_resets(batch: Batch) -> Option<Batch> {
-    match batch.resets {
-        None => (batch.len > 0).then_some(batch),
-        Some(_) => without_its_resets(batch),
-    }
-}
-
-fn without_its_resets(mut batch: Batch) -> Option<Batch> {
-    batch.resets = None;
-    if batch.len == 0 {
-        return None;
-    }
-    if let Chunks::Ends(ends) = &batch.chunks {
-        let mut kept = Vec::with_capacity(ends.len());
-        let mut clocks = Vec::with_capacity(ends.len());
-        let mut last = 0;
-        for (chunk, &end) in ends.iter().enumerate() {
-            if end > last {
-                kept.push(end);
-                clocks.push(batch.clock_at(chunk));
-            }
-            last = end;
-        }
-        if let Clock::PerChunk(_) = batch.clock {
-            batch.clock = Clock::PerChunk(clocks.into());
-        }
-        batch.chunks = Chunks::Ends(kept.into());
-    }
-    Some(batch)
 }
 
 /// Writes what a query emits. Rows for a store that nobody reads leave with the outputs.

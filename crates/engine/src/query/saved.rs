@@ -5,7 +5,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use super::select::Selector;
 use crate::component::{Group, Key};
 use crate::expr::Site;
-use crate::snapshot::{Extent, Id, List};
+use crate::snapshot_format::{Extent, Id, List};
 
 impl Selector {
     /// It keeps a state for each group of a `group by`.

@@ -18,11 +18,11 @@ use super::group::{self, Interner};
 use super::reduce::Seen;
 use super::site::{self, SiteRows};
 use super::sliding::Sliding;
-use super::{Broken, Step};
 use crate::component::{Group, Groups, Key};
 use crate::dirty::DirtyBits;
 use crate::error::Error;
 use crate::expr::{Compiler, Expression, Inputs, Layout, OTHER, ROW, Site, Slot};
+use crate::step::{Broken, Step};
 use crate::table::ConditionContext;
 pub(super) use clauses::FastPath;
 

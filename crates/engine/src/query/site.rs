@@ -2,9 +2,9 @@
 
 use event::{Batch, Column, ColumnBuilder, Reset, Type};
 
-use super::Step;
 use crate::component::{EvalContext, Failure, Group, Groups, Scan};
 use crate::expr::{COMPUTED, Inputs, Site};
+use crate::step::Step;
 use crate::table::Condition;
 
 /// The rows that sites are computed for.
@@ -13,6 +13,22 @@ pub(super) struct SiteRows<'a> {
     pub groups: Groups<'a>,
     /// All groups of the partition key, which a RESET clears.
     pub reset_groups: &'a [Group],
+}
+
+/// Computes the sites of an expression that stands elsewhere than in a query's own clauses.
+pub(crate) fn compute_sites(
+    sites: &mut [Site],
+    batch: &Batch,
+    groups: Groups<'_>,
+    step: &mut Step<'_>,
+    failures: &mut Vec<Failure>,
+) -> Vec<Column> {
+    let rows = SiteRows {
+        batch,
+        groups,
+        reset_groups: &[],
+    };
+    compute(sites, &rows, step, failures)
 }
 
 /// Computes sites in order. Failures are appended; the columns are as long as the batch.

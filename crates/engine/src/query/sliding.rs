@@ -18,11 +18,11 @@ use lang::ast::EventType;
 use super::chain::{SlidMany, SlidOne};
 use super::select::{FastPath, Selector};
 use super::site::SiteRows;
-use super::{Broken, Step};
 use crate::component::{Group, Groups, Key, SlideRow, SlideRows, SlideScan};
 use crate::emission::{Arrivals, SlideStep};
 use crate::expr::{Expression, Inputs, ROW, Site};
 use crate::keyed::Keyed;
+use crate::step::{Broken, Step};
 
 /// What a selector keeps of a sliding window before it.
 #[derive(Default)]

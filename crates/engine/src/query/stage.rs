@@ -4,7 +4,6 @@ use event::{Batch, Column, Reset, Type, text};
 use plan::{Handler, StreamFunctionCall};
 
 use super::site::{self, SiteRows};
-use super::{Broken, Step};
 use crate::component::{
     AppEnvironment, Argument, Failure, Groups, Key, Processor, ProcessorOperator, ProcessorSetup,
     WindowContext,
@@ -12,6 +11,7 @@ use crate::component::{
 use crate::error::Error;
 use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, ROW, RowRoom, Site, argument};
 use crate::output::{LogLevel, Output};
+use crate::step::{Broken, Step};
 use crate::table::ConditionContext;
 use crate::timers::{OperatorId, Timers};
 

@@ -10,9 +10,11 @@
 mod direct;
 mod index;
 mod saved;
+mod tables;
 mod write;
 
 pub(crate) use crate::expr::{Condition, ConditionContext, MemoryCondition, Terms, types};
+pub(crate) use tables::Tables;
 pub(crate) use write::{ExternalWrite, TableWrite};
 
 use event::{Batch, Chunks, Column, ColumnBuilder, Times, Type, Value};

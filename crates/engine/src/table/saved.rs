@@ -11,7 +11,7 @@ use event::{Batch, Column, ColumnBuilder, Times};
 
 use super::{PAGE_ROWS, Page, Table};
 use crate::dirty::DirtyBits;
-use crate::snapshot::{Entries, Extent, Fields, Id, List};
+use crate::snapshot_format::{Entries, Extent, Fields, Id, List};
 
 /// Changed rows beyond which a page is written anew.
 const CHANGED_MAX: u32 = PAGE_ROWS as u32 / 4;
@@ -217,7 +217,7 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{compose, format};
+    use crate::snapshot_format::{self as format, compose};
     use event::{Attribute, Schema, Type, Value};
 
     fn table() -> Table {

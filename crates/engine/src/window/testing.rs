@@ -13,7 +13,7 @@
 use super::WINDOWS;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::snapshot::{Entries, Extent, Id, List};
+use crate::snapshot_format::{Entries, Extent, Id, List};
 use event::codec::{Reader, Writer};
 use event::{Attribute, Batch, Chunks, Clock, Schema, Type, Value};
 

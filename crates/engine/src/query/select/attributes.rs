@@ -10,7 +10,7 @@ use super::{Selector, one_row};
 use crate::component::{Failure, Groups};
 use crate::expr::{COMPUTED, Inputs, ROW, Site, Slot};
 use crate::query::site::{self, SiteRows};
-use crate::query::{Broken, Step};
+use crate::step::{Broken, Step};
 
 impl Selector {
     /// Puts the columns of the select clause in place of those of the rows, where results of aggregators

@@ -16,7 +16,7 @@ use crate::expr::{COMPUTED, Inputs, OTHER};
 use crate::query::order;
 use crate::query::reduce::OutChunks;
 use crate::query::site::{self, SiteRows};
-use crate::query::{Broken, Step};
+use crate::step::{Broken, Step};
 
 /// How the rows of a batch leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

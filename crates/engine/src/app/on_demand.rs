@@ -20,7 +20,8 @@ use crate::error::Error;
 use crate::expr::{Inputs, Layout, ROW};
 use crate::host::{Called, Found, Host, HostError, WriteCounts};
 use crate::output::Outputs;
-use crate::query::{Broken, Selector, write_now};
+use crate::query::{Selector, write_now};
+use crate::step::Broken;
 use crate::table::{Condition, ConditionContext, TableWrite};
 
 /// The searched row, and for a write the row of constants, is input 0 of every expression.
@@ -183,10 +184,10 @@ impl App {
         let mut step = self.core.step(outside);
         let inputs = Inputs::of(&[], 1);
         // The step is lent to the evaluation as a whole, so the aggregations wait aside.
-        let aggregations = std::mem::take(step.aggregations);
+        let aggregations = step.take_aggregations();
         let mut context = step.evaluation(&one, &mut failures);
-        let ranges = range.ranges(&aggregations[aggregation], &inputs, &mut context);
-        *step.aggregations = aggregations;
+        let ranges = range.ranges((&*aggregations, aggregation), &inputs, &mut context);
+        step.aggregations = Some(aggregations);
         if let Some(failure) = failures.into_iter().next() {
             return Err(failure.message);
         }

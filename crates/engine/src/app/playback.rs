@@ -9,7 +9,8 @@ use std::sync::Arc;
 use event::{Batch, Chunks, Clock};
 use plan::StreamId;
 
-use crate::app::{App, Outside, UNSTAMPED, UNSTAMPED_SENT, is_stamped, stamped};
+use crate::app::{App, Outside};
+use crate::stamp::{UNSTAMPED, UNSTAMPED_SENT, is_stamped, stamped};
 use crate::timers::Owner;
 
 impl App {

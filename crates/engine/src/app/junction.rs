@@ -17,7 +17,8 @@ use crate::component::Key;
 use crate::graph::Receiver;
 use crate::output::{Output, RejectedRows};
 use crate::partition::{entrance_of, has_key_of};
-use crate::query::{Broken, Fault, Query};
+use crate::query::Query;
+use crate::step::{Broken, Fault};
 
 /// Inserts that may follow from one another before a chunk is given up: a loop of streams without
 /// an end (Siddhi's ends in a stack overflow).

@@ -1,42 +1,58 @@
 //! An app: plan, state, clocks and armed timers; nothing but [`App::step`] changes it.
 
+mod aggregations;
+mod budget;
+mod fast_path;
+mod junction;
+mod memory;
+mod named_windows;
+mod on_demand;
+mod playback;
+mod playback_idle;
+mod snapshot;
+mod taps;
+mod trigger;
+mod work;
+
+pub use budget::{BudgetState, size_text};
+pub use memory::Holder;
+pub use on_demand::{Answer, AskError};
+pub use snapshot::{
+    Dropped, SavedElement, SavedTable, StateMatching, saved_elements, saved_table, state_len,
+};
+pub use work::{BOUNDS, QueryWork};
+
 use std::collections::VecDeque;
 
-use event::{Batch, Chunks, Clock, Schema, Times};
+use event::{Batch, Chunks, Clock, Schema};
 use plan::store::Operation;
 use plan::{OnError, Plan, Playback, QueryId, StreamId, StreamKind, Transport};
 
 use crate::aggregation::Aggregation;
-use crate::budget::Budget;
 use crate::component::{AppEnvironment, Key};
 use crate::error::Error;
-use crate::fast_path::FastPath;
 use crate::graph::{Graph, Readers, Receiver};
 use crate::host::{Host, WriteCounts};
-use crate::junction::Task;
 use crate::named::NamedWindows;
 use crate::output::Outputs;
 use crate::partition::Partition;
-use crate::query::{Query, Step, Tables};
-use crate::snapshot::{Shapes, Unbegun};
-use crate::table::ConditionContext;
+use crate::query::Query;
+use crate::stamp::stamped;
+use crate::step::Step;
+use crate::table::{ConditionContext, Tables};
 use crate::tap::Tap;
 use crate::timers::{OperatorId, Owner, Timers};
-use crate::trigger::Triggers;
 use crate::window::first_after;
-use crate::work::WorkLog;
+use budget::Budget;
+use fast_path::FastPath;
+use junction::Task;
+use snapshot::{Shapes, Unbegun};
+use trigger::Triggers;
+use work::WorkLog;
 
 /// Series of looks at idle keys that a partition keeps at most; with more they would come so close
 /// that no key is left to find.
 const PURGE_SERIES_MAX: usize = 16;
-
-/// Event timestamp of a row that has none: it takes the application clock at which its step begins
-/// (Siddhi's `Event` uses the same mark).
-pub const UNSTAMPED: i64 = -1;
-
-/// Event timestamp of a row that was sent by hand without one: it takes the wall clock, which in
-/// playback is another (Siddhi's `InputHandler.send(Object[])`).
-pub const UNSTAMPED_SENT: i64 = -2;
 
 /// What an app is told beside its plan.
 #[derive(Clone, Debug, Default)]
@@ -185,7 +201,7 @@ impl Core {
             seed: &mut self.seed,
             tables: &mut self.tables,
             windows: Some(&self.windows),
-            aggregations: &mut self.aggregations,
+            aggregations: Some(&mut self.aggregations),
             timers: &mut self.timers,
             host: &mut *outside.host,
             out: &mut *outside.out,
@@ -204,7 +220,7 @@ impl Core {
             seed: &mut self.seed,
             tables: &mut self.tables,
             windows: None,
-            aggregations: &mut self.aggregations,
+            aggregations: Some(&mut self.aggregations),
             timers: &mut self.timers,
             host: &mut *outside.host,
             out: &mut *outside.out,
@@ -799,41 +815,6 @@ fn refuse_missing(plan: &Plan) -> Result<(), Error> {
         Some((what, span)) => Err(Error::unsupported(what.clone(), *span)),
         None => Ok(()),
     }
-}
-
-/// Has every row a timestamp?
-#[inline(always)]
-pub(crate) fn is_stamped(batch: &Batch) -> bool {
-    let is_mark = |t: i64| t == UNSTAMPED || t == UNSTAMPED_SENT;
-    match &batch.times {
-        Times::Same(t) => !is_mark(*t),
-        times if !times.has_negative(0..batch.len) => true,
-        times => times.runs(0..batch.len).all(|(_, t)| !is_mark(t)),
-    }
-}
-
-/// Rows without a timestamp take a clock; the batch takes that of the app.
-#[inline(always)]
-pub(crate) fn stamped(mut batch: Batch, clock: i64, wall: i64) -> Batch {
-    batch.clock = Clock::Same(clock);
-    if !is_stamped(&batch) {
-        stamp(&mut batch, clock, wall);
-    }
-    batch
-}
-
-/// The same where a row has none.
-#[cold]
-fn stamp(batch: &mut Batch, clock: i64, wall: i64) {
-    let stamp = |time: i64| match time {
-        UNSTAMPED => clock,
-        UNSTAMPED_SENT => wall,
-        time => time,
-    };
-    batch.times = match &batch.times {
-        Times::Same(t) => Times::Same(stamp(*t)),
-        times => Times::per_row((0..batch.len).map(|row| stamp(times.at(row))).collect()),
-    };
 }
 
 /// Does a row bear a time before the clock?

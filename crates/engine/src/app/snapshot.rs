@@ -8,18 +8,15 @@
 //!
 //! A save writes all of it, or what has changed since the save before: pieces that nothing has
 //! touched by their name alone, and of those that keep something by key the keys that are dirty.
-//! [`compose`] lays such increments over what was saved before them (`format`). Dense numbers say which
+//! [`crate::compose`] lays such increments over what was saved before them (`snapshot_format`). Dense numbers say which
 //! key of an increment is which, within one run of the app; a restored app gives its own.
 //!
 //! A state that cannot be read leaves the app without one; it is made anew then.
 
-pub(crate) mod format;
 mod listing;
 mod query;
 mod state_matching;
 
-pub use format::compose;
-pub(crate) use format::{Entries, Extent, Fields, Id, List};
 pub use listing::{SavedElement, SavedTable, saved_elements, saved_table};
 pub(crate) use state_matching::Unbegun;
 pub use state_matching::{Dropped, StateMatching, state_len};
@@ -34,6 +31,7 @@ use crate::app::App;
 use crate::component::Key;
 use crate::error::RestoreError;
 use crate::named::NamedWindow;
+use crate::snapshot_format::{self as format, Extent, Fields};
 use crate::timers::Owner;
 use state_matching::{Pairs, Saved};
 
@@ -104,7 +102,7 @@ impl App {
         event::objects_changed() != self.objects_saved
     }
 
-    /// What has changed since the last [`App::mark_saved`], for [`compose`] to lay over what was
+    /// What has changed since the last [`App::mark_saved`], for [`crate::compose`] to lay over what was
     /// saved then. Since the app was made or restored there must have been one.
     pub fn save_changes(&self, writer: &mut Writer) {
         debug_assert!(self.marks_changes, "changes of an app that was not saved");

@@ -16,9 +16,9 @@
 use event::{Batch, Column};
 use plan::{From, Handler, Input, Output as PlanOutput, Plan, Query, QueryId, StreamId};
 
+use crate::app::memory::Holder;
 use crate::app::{App, Outside};
 use crate::graph::streams_of;
-use crate::memory::Holder;
 use crate::output::{Output, RejectedRows};
 
 /// The app is full when this share of its budget is left: a count for each of the last bytes would

@@ -3,11 +3,11 @@
 
 use event::codec::{Error as StateError, Reader, Writer};
 
-use super::{Extent, Fields, Id, List, format};
 use crate::app::App;
 use crate::component::Key;
 use crate::expr::Site;
 use crate::query::{Query, Stage};
+use crate::snapshot_format::{self as format, Extent, Fields, Id, List};
 
 /// Number of a segment of the window on a side, for a key.
 fn segment_id(key: Key, side: u8, number: u64) -> Id {

@@ -3,9 +3,9 @@
 use event::codec::{Error as StateError, Reader};
 use event::{Attribute, Batch, Schema, Type};
 
-use super::format::{Entries, Field, Fields};
 use super::state_matching::Saved;
 use crate::error::RestoreError;
+use crate::snapshot_format::{Entries, Field, Fields};
 use crate::table::{PAGE_ROWS, Table};
 
 /// An element with what is saved of it.

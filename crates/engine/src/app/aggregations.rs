@@ -3,10 +3,10 @@
 use event::Batch;
 use plan::{AggregationId, StreamId};
 
-use super::Aggregation;
-use crate::app::{App, Outside};
-use crate::junction::Task;
-use crate::query::{Broken, Step};
+use super::{App, Outside};
+use crate::aggregation::Aggregation;
+use crate::app::junction::Task;
+use crate::step::{Broken, Step};
 
 impl App {
     pub(crate) fn start_aggregation(&mut self, id: AggregationId, outside: &mut Outside<'_>) {

@@ -8,9 +8,9 @@ use event::codec::{Error as StateError, Reader};
 use plan::state::State;
 
 use super::Piece;
-use super::format::{self, END, Field, PIECE, VERSION};
 use crate::app::App;
 use crate::error::RestoreError;
+use crate::snapshot_format::{self as format, END, Field, PIECE, VERSION};
 
 /// Parts of an element that are read back.
 const PARTS_MAX: usize = 100_000;

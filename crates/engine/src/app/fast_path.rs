@@ -2,7 +2,7 @@
 //!
 //! Most streams have one reader, and most queries cannot fail. A chunk that such a stream takes goes
 //! through its query to the next stream, and so on, in one loop, without the work stack of
-//! [`crate::junction`]; where the way forks or may fail it is handed to that. The order of things is
+//! [`crate::app::junction`]; where the way forks or may fail it is handed to that. The order of things is
 //! the same, for there is nothing else to be done.
 
 // Twin: junction.rs; keep both in step.
@@ -10,9 +10,9 @@
 use event::Batch;
 use plan::{Output as PlanOutput, QueryId, StreamId};
 
+use crate::app::junction::DEPTH_MAX;
 use crate::app::{App, Outside};
 use crate::graph::Receiver;
-use crate::junction::DEPTH_MAX;
 
 /// How a chunk goes on from a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
