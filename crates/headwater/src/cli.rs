@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use plan::StatisticsLevel;
 
 use crate::command::errors::ErrorsArgs;
+use crate::command::secrets::{SecretsArgs, StoreArgs};
 use crate::command::status::StatusArgs;
 use crate::command::tap::TapArgs;
 use crate::command::top::TopArgs;
@@ -62,6 +63,7 @@ pub enum Command {
     Errors(ErrorsArgs),
     State(state::StateArgs),
     Users(UsersArgs),
+    Secrets(SecretsArgs),
     Bench(BenchArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -104,6 +106,8 @@ pub struct ChangeArgs {
     /// Ignore options whose name is misspelt, as Siddhi does, instead of refusing the app
     #[arg(long)]
     pub lenient: bool,
+    #[command(flatten)]
+    pub secrets: StoreArgs,
 }
 
 /// Run apps in the foreground
@@ -118,7 +122,10 @@ pub struct ChangeArgs {
     headwater run apps/ --state /var/lib/headwater --http 127.0.0.1:9090\n  \
     headwater run etl.siddhi --set 'Lines.source.dir.uri=file:/data/in' \\\n    \
       --replace 'jdbc:mysql://db/shop=jdbc:sqlite:shop.db' --until-done\n  \
-    IN=/data headwater run app.siddhi          ${IN} is read from the environment\n\n\
+    IN=/data headwater run app.siddhi          ${IN} is read from the environment\n  \
+    headwater run app.siddhi --secrets keys --secrets-key-file key   ${secret:NAME} from a key store\n\n\
+    In an app, a configuration file and --set: ${NAME}, ${env:NAME} and ${env:NAME:-DEFAULT} are variables of the \
+    environment, ${file:PATH} is what a file holds, ${secret:NAME} is from the key store (headwater secrets). \
     ${app:dir} in an app is the folder of its file.")]
 pub struct RunArgs {
     /// App files, or folders of them; may be left out with --http and --state, for apps that are deployed

@@ -5,12 +5,14 @@
 //! same names as keys of one object. What an event does not say of its app and stream comes from the
 //! thread that it happens on: each runs within a span that has them as fields.
 
+use std::borrow::Cow;
 use std::fmt::{Debug, Write as _};
 use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value as Json};
 use server::otlp::{LogLine, LogQueue};
+use server::secrets::Hidden;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing::{Event, Level, Subscriber};
@@ -30,6 +32,8 @@ pub struct LogLayer {
     pub colour: bool,
     /// Where lines go beside standard error, once there is such a place.
     pub export: LogExport,
+    /// Values that no line has.
+    pub hidden: Hidden,
 }
 
 /// A collector of logs, which is known only after the log has begun.
@@ -119,6 +123,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
         fields
             .others
             .sort_by_key(|field| place(field).unwrap_or(OF_SPAN.len()));
+        self.hide(&mut fields);
         let time = server::clock::timestamp(server::clock::wall_millis());
         let level = *event.metadata().level();
         if let Some(queue) = self.export.get() {
@@ -138,6 +143,25 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
         // Nobody is left to tell when standard error cannot be written.
         self.console
             .without_bar(|| std::io::stderr().lock().write_all(line.as_bytes()).ok());
+    }
+}
+
+impl LogLayer {
+    fn hide(&self, fields: &mut Fields) {
+        if self.hidden.is_empty() {
+            return;
+        }
+        let hide = |text: &mut String| {
+            if let Cow::Owned(hidden) = self.hidden.hide(text) {
+                *text = hidden;
+            }
+        };
+        hide(&mut fields.message);
+        for field in &mut fields.others {
+            if let Json::String(text) = &mut field.value {
+                hide(text);
+            }
+        }
     }
 }
 

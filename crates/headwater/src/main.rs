@@ -85,6 +85,7 @@ fn run(command: Command, output: &Output, process: server::process::Process) -> 
         Command::Apps(args) => command::deploy::apps(&args, output),
         Command::State(args) => command::state::run(&args, output),
         Command::Users(args) => command::users::run(args, output),
+        Command::Secrets(args) => command::secrets::run(args, output),
         Command::Errors(args) => command::errors::run(args.action, output),
         Command::Bench(args) => command::bench::run(&args, output),
         Command::Completions(args) => command::completions::run(&args, output),

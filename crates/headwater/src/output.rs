@@ -8,6 +8,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use server::secrets::Hidden;
+
 use crate::args::{Color, OutputArgs};
 use crate::log::{LogExport, LogLayer};
 
@@ -55,6 +57,8 @@ pub struct Output {
     pub is_verbose: bool,
     /// Where the lines of the log go as well.
     pub log_export: LogExport,
+    /// Values of the key store: nothing that is said or printed has them.
+    pub hidden: Hidden,
 }
 
 impl Output {
@@ -84,11 +88,13 @@ impl Output {
             .unwrap_or_else(|| EnvFilter::new(format!("lapin=off,{level}")));
         let console = Console::default();
         let log_export = LogExport::default();
+        let hidden = Hidden::default();
         let log = LogLayer {
             console: console.clone(),
             format: args.log_format,
             colour,
             export: LogExport::clone(&log_export),
+            hidden: hidden.clone(),
         };
         // A subscriber is set once per process; tests of the binary may have set theirs.
         tracing_subscriber::registry()
@@ -101,6 +107,7 @@ impl Output {
             is_quiet: args.quiet,
             is_verbose: args.verbose > 0,
             log_export,
+            hidden,
         }
     }
 
@@ -114,6 +121,7 @@ impl Output {
 
     /// What was asked for. A reader that has gone (`| head`) is no fault.
     pub fn print(&self, text: &str) -> anyhow::Result<()> {
+        let text = self.hidden.hide(text);
         let mut out = io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
@@ -127,6 +135,7 @@ impl Output {
 
     /// One line of standard error.
     pub fn say(&self, text: &str) {
+        let text = self.hidden.hide(text);
         // Nobody is left to tell when standard error cannot be written.
         self.console
             .without_bar(|| writeln!(io::stderr().lock(), "{text}").ok());

@@ -1,4 +1,4 @@
-//! `${NAME}`, `${env:NAME}`, `${file:PATH}` and `${app:dir}`: values put into the text of an app before it is
+//! `${NAME}`, `${env:NAME}`, `${env:NAME:-default}`, `${file:PATH}`, `${secret:NAME}` and `${app:dir}`: values put into the text of an app before it is
 //! parsed.
 //!
 //! Promises: a value is inserted as it stands (Siddhi interprets `$1` and `\` in it), everywhere
@@ -12,11 +12,15 @@ use crate::diagnostic::Diagnostic;
 use crate::fault;
 use crate::span::Span;
 
-/// What stands before the name of a variable of the environment, before the path of a file, and before
-/// what is known of the app itself.
+/// What stands before the name of a variable of the environment, before the path of a file, before the name of
+/// a secret of the key store, and before what is known of the app itself.
 const ENV: &str = "env:";
 const FILE: &str = "file:";
+const SECRET: &str = "secret:";
 const APP: &str = "app:";
+
+/// What stands before the value that an environment without the variable, or with an empty one, gives.
+const DEFAULT: &str = ":-";
 
 /// The variable for the folder of the app's file, so that an app finds the files beside it wherever it is
 /// started. Siddhi has no such variable, and a colon is in none of its names.
@@ -63,15 +67,20 @@ impl Substituted<'_> {
     }
 }
 
+fn ends_value(c: char) -> bool {
+    matches!(c, '}' | '\'' | '"' | '\n')
+}
+
 /// How long the name of a variable is that begins a text: letters, digits and `_`, which `env:` or
-/// `app:` may stand before; or `file:` with a path.
+/// `app:` may stand before; `secret:` with a name, which may also have `-` and `.`; or `file:` with a path.
 fn name_len(text: &str) -> usize {
-    let prefix = [FILE, ENV, APP]
+    let prefix = [FILE, ENV, SECRET, APP]
         .into_iter()
         .find(|word| text.starts_with(word));
     let prefix = prefix.unwrap_or_default();
     let ends = |c: char| match prefix {
-        FILE => matches!(c, '}' | '\'' | '"' | '\n'),
+        FILE => ends_value(c),
+        SECRET => !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.'),
         _ => !c.is_ascii_alphanumeric() && c != '_',
     };
     let rest = &text[prefix.len()..];
@@ -81,8 +90,8 @@ fn name_len(text: &str) -> usize {
     }
 }
 
-/// Replaces every `${NAME}` (letters, digits and `_`), `${env:NAME}`, `${file:PATH}` and `${app:dir}` by
-/// what `lookup` gives for what stands between the braces. Names without a value are reported, all of
+/// Replaces every `${NAME}` (letters, digits and `_`), `${env:NAME}`, `${file:PATH}`, `${secret:NAME}` and
+/// `${app:dir}` by what `lookup` gives for what stands between the braces. Names without a value are reported, all of
 /// them, at their places in `text`, and replaced by nothing.
 pub fn substitute<'t>(
     text: &'t str,
@@ -97,6 +106,14 @@ pub fn substitute<'t>(
         let start = at + found;
         let name = &text[start + 2..start + 2 + name_len(&text[start + 2..])];
         at = start + 2 + name.len();
+        let mut default = None;
+        if name.starts_with(ENV)
+            && let Some(rest) = text[at..].strip_prefix(DEFAULT)
+        {
+            let value = &rest[..rest.find(ends_value).unwrap_or(rest.len())];
+            default = Some(value);
+            at += DEFAULT.len() + value.len();
+        }
         if name.is_empty() || !text[at..].starts_with('}') {
             continue;
         }
@@ -105,7 +122,8 @@ pub fn substitute<'t>(
         out.push_str(&text[copied..start]);
         copied = at;
         let value_start = out.len() as u32;
-        match lookup(name) {
+        let found = lookup(name).filter(|value| default.is_none() || !value.is_empty());
+        match found.or_else(|| default.map(str::to_owned)) {
             Some(value) => out.push_str(&value),
             None => diagnostics.push(no_value(original, name)),
         }
@@ -144,6 +162,12 @@ fn no_value(span: Span, name: &str) -> Diagnostic {
         )
         .help("name a file that contains the value; a trailing line break is ignored");
     }
+    if let Some(secret) = name.strip_prefix(SECRET) {
+        let message = format!("the key store has no secret '{secret}'");
+        return fault::error("E0144", span, message, "no value").help(format!(
+            "set it with 'headwater secrets set {secret}', and name the store with --secrets FILE or --state DIR"
+        ));
+    }
     if name.starts_with(APP) {
         return fault::error(
             "E0144",
@@ -180,6 +204,7 @@ mod tests {
             "env:DIR" => Some("/of/env".into()),
             APP_DIR => Some("/apps".into()),
             "file:/a-b/c.d" => Some("content".into()),
+            "secret:db-1.x" => Some("treasure".into()),
             "EMPTY" => Some(String::new()),
             _ => None,
         }
@@ -204,6 +229,12 @@ mod tests {
             "'/of/env' content${env:}",
         );
         check("'${app:dir}/a.csv'", "'/apps/a.csv'");
+        check("'${secret:db-1.x}'${secret:}", "'treasure'${secret:}");
+        check(
+            "${env:DIR:-/x} ${env:NONE:-/a b:-c}${env:NONE:-}",
+            "/of/env /a b:-c",
+        );
+        check("${DIR:-x} ${env:NONE:-x", "${DIR:-x} ${env:NONE:-x");
         check("$DIR ${} ${a b} ${DIR", "$DIR ${} ${a b} ${DIR");
         check("${${DIR}}", "${/data}");
     }

@@ -229,11 +229,15 @@ impl ActivityTracker {
         self.changed.notify_all();
     }
 
-    /// A source that is tried again cannot listen on its address.
-    pub fn has_no_port(&self, source: usize) {
+    /// A source is tried again later; `has_no_port`: it cannot listen on its address.
+    pub fn retrying(&self, source: usize, cause: String, since: u64, has_no_port: bool) {
+        // Both at once: whoever sees that it has begun sees how.
         if let Some(entry) = self.lock().sources.get_mut(&source) {
-            entry.has_no_port = true;
+            entry.has_begun = true;
+            entry.has_no_port = has_no_port;
+            entry.state = SourceState::Retrying { cause, since };
         }
+        self.changed.notify_all();
     }
 
     /// Has every sink been tried once?
@@ -501,8 +505,7 @@ mod tests {
             cause: cause.to_owned(),
             since: 0,
         };
-        activity.set(own, retrying("address in use"));
-        activity.has_no_port(own);
+        activity.retrying(own, "address in use".to_owned(), 0, true);
         let why = "source 'A/S[1]': address in use".to_owned();
         assert_eq!(activity.status_of("A"), AppStatus::Starting(Some(why)));
         let apps = ["A".to_owned()];

@@ -313,7 +313,7 @@ impl ConfigReader<'_> {
     }
 }
 
-/// `${env:NAME}`, `${sys:NAME}`, `${NAME}` and `${file:PATH}` by their values. What has no value is a
+/// `${env:NAME}`, `${env:NAME:-default}`, `${sys:NAME}`, `${NAME}`, `${file:PATH}` and `${secret:NAME}` by their values. What has no value is a
 /// fault: the text with the placeholder in it would be taken for a path or a password.
 fn substitute(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
@@ -323,17 +323,32 @@ fn substitute(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<S
             break;
         };
         let name = &rest[start + 2..start + length];
+        let (name, default) = match name.split_once(":-").filter(|_| name.starts_with("env:")) {
+            Some((name, default)) => (name, Some(default)),
+            None => (name, None),
+        };
         let bare = bare(name);
-        let value = variable(bare).ok_or_else(|| match name.strip_prefix("file:") {
-            Some(path) => format!("'${{{name}}}' has no value: the file '{path}' cannot be read"),
-            None => format!("'${{{name}}}' has no value: set the environment variable '{bare}'"),
-        })?;
+        let found = variable(bare).filter(|value| default.is_none() || !value.is_empty());
+        let found = found.or_else(|| default.map(str::to_owned));
+        let value = found.ok_or_else(|| lacks(name, bare))?;
         out.push_str(&rest[..start]);
         out.push_str(&value);
         rest = &rest[start + length + 1..];
     }
     out.push_str(rest);
     Ok(out)
+}
+
+fn lacks(name: &str, bare: &str) -> String {
+    let why = match name.split_once(':') {
+        Some(("file", path)) => format!("the file '{path}' cannot be read"),
+        Some(("secret", secret)) => format!(
+            "the key store has no secret '{secret}': set it with 'headwater secrets set {secret}', and name the \
+             store with --secrets FILE or --state DIR"
+        ),
+        _ => format!("set the environment variable '{bare}'"),
+    };
+    format!("'${{{name}}}' has no value: {why}")
 }
 
 fn key_text(key: &Value) -> String {

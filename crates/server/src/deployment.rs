@@ -20,7 +20,7 @@ use plan::Plan;
 use crate::absent;
 use crate::config::Config;
 use crate::error::Error;
-use crate::variable;
+use crate::secrets::{Opened, Secrets};
 
 /// The text of one app.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,6 +47,8 @@ pub struct LoadOptions {
     pub must_run: bool,
     /// An option whose name is misspelt is a warning.
     pub is_lenient: bool,
+    /// What `${secret:NAME}` stands for.
+    pub secrets: Secrets,
 }
 
 impl LoadOptions {
@@ -60,6 +62,7 @@ impl LoadOptions {
             config: None,
             must_run: false,
             is_lenient: false,
+            secrets: Secrets::default(),
         }
     }
 }
@@ -76,6 +79,8 @@ pub struct LoadedApp {
     pub diagnostics: Vec<Diagnostic>,
     /// The text with the values of its variables put in.
     pub text_as_run: String,
+    /// `--set` with the values of its variables put in.
+    sets_as_run: Vec<String>,
     /// `None` if a diagnostic is an error.
     pub plan: Option<Plan>,
 }
@@ -85,6 +90,7 @@ pub struct LoadedApp {
 pub struct ReadyApp {
     pub plan: Arc<Plan>,
     text: String,
+    sets: Vec<String>,
 }
 
 impl ReadyApp {
@@ -95,7 +101,7 @@ impl ReadyApp {
 
 impl PartialEq for ReadyApp {
     fn eq(&self, other: &ReadyApp) -> bool {
-        self.name() == other.name() && self.text == other.text
+        self.name() == other.name() && self.text == other.text && self.sets == other.sets
     }
 }
 
@@ -174,6 +180,7 @@ pub fn read_texts(arguments: &[PathBuf]) -> Result<Vec<AppText>, Error> {
 /// Parses, changes and checks the apps together. Faults in the apps are in their diagnostics; an
 /// error is a fault in how the command was used.
 pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, Error> {
+    let opened = options.secrets.open();
     let variable = |app: &AppText, name: &str| {
         if name == APP_DIR {
             return folder_of(&app.file);
@@ -182,7 +189,7 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
         let property = properties.clone().find(|(key, _)| key == name);
         property
             .map(|(_, value)| value.clone())
-            .or_else(|| variable::value(name))
+            .or_else(|| opened.value(name))
     };
     let mut parsed: Vec<(Substituted<'_>, Vec<Diagnostic>, Parsed)> = texts
         .iter()
@@ -192,15 +199,21 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
             (text, faults, parsed)
         })
         .collect();
-    apply_overrides(&mut parsed, options)?;
+    let sets = options.sets.iter().map(|set| valued(set, &opened));
+    let sets = sets.collect::<Result<Vec<String>, Error>>();
+    opened.close()?;
+    let sets = sets?;
+    apply_overrides(&mut parsed, &sets, options)?;
     let mut apps = Vec::new();
     let mut substituted = Vec::new();
     for (app, (text, faults, parsed)) in texts.iter().zip(parsed) {
-        apps.push(judge(app, &text, faults, &parsed, options));
+        let mut loaded = judge(app, &text, faults, &parsed, options);
+        loaded.sets_as_run.clone_from(&sets);
+        apps.push(loaded);
         substituted.push(text);
     }
     same_producers(&mut apps, &substituted);
-    match options.sets.iter().find_map(|set| unknown_set(set, &apps)) {
+    match sets.iter().find_map(|set| unknown_set(set, &apps)) {
         Some(error) => Err(error),
         None => Ok(apps),
     }
@@ -284,11 +297,28 @@ fn same_producers(apps: &mut [LoadedApp], texts: &[Substituted<'_>]) {
     }
 }
 
+/// `--set` with the values of the variables in it.
+fn valued(setting: &str, opened: &Opened<'_>) -> Result<String, Error> {
+    let Some((path, value)) = setting.split_once('=') else {
+        return Ok(setting.to_owned());
+    };
+    let (value, faults) = substitute(value, &|name| opened.value(name));
+    let Some(fault) = faults.first() else {
+        return Ok(format!("{path}={}", value.text));
+    };
+    let help = fault.help.as_deref().unwrap_or_default();
+    Err(Error::Usage(format!(
+        "--set {path}: {}; {help}",
+        fault.message
+    )))
+}
+
 fn apply_overrides(
     parsed: &mut [(Substituted<'_>, Vec<Diagnostic>, Parsed)],
+    sets: &[String],
     options: &LoadOptions,
 ) -> Result<(), Error> {
-    if options.sets.is_empty() && options.replaces.is_empty() {
+    if sets.is_empty() && options.replaces.is_empty() {
         return Ok(());
     }
     let usage = |error: overrides::Error| Error::Usage(error.to_string());
@@ -302,7 +332,7 @@ fn apply_overrides(
             .ok_or_else(|| Error::Usage(format!("'{replace}' has no '='; write OLD=NEW")))?;
         overrides::apply_replace(&mut apps, old, new).map_err(usage)?;
     }
-    for setting in &options.sets {
+    for setting in sets {
         overrides::apply_set(&mut apps, setting).map_err(usage)?;
     }
     for ((_, _, p), app) in parsed.iter_mut().zip(apps) {
@@ -358,6 +388,7 @@ fn judge(
         name,
         diagnostics: faults,
         text_as_run: text.text.to_string(),
+        sets_as_run: Vec::new(),
         plan,
     }
 }
@@ -432,6 +463,7 @@ pub fn ready(apps: Vec<LoadedApp>, config: &Config) -> Result<Vec<ReadyApp>, Err
         ready.push(ReadyApp {
             plan: Arc::new(plan),
             text: app.text_as_run,
+            sets: app.sets_as_run,
         });
     }
     Ok(ready)

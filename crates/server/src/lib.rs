@@ -49,6 +49,7 @@ mod replay;
 pub mod report;
 mod rows;
 mod running;
+pub mod secrets;
 mod server;
 mod sink;
 mod source;

@@ -319,10 +319,8 @@ impl SourceThread {
                         "cannot connect source"
                     );
                     metrics.presence.lost(&cause, Some(pause));
-                    activity.set(activity_id, SourceState::Retrying { cause, since });
-                    if matches!(error, connect::Error::Listen { .. }) {
-                        activity.has_no_port(activity_id);
-                    }
+                    let has_no_port = matches!(error, connect::Error::Listen { .. });
+                    activity.retrying(activity_id, cause, since, has_no_port);
                     if !wait_to_retry(&source_handle, &activity, since, pause, until_done) {
                         return;
                     }

@@ -1,4 +1,4 @@
-//! Values of `${NAME}`, `${env:NAME}`, `${sys:NAME}` and `${file:PATH}`, in apps and in the deployment file.
+//! Values of `${NAME}` (those of `${secret:NAME}` are in [`crate::secrets`]), `${env:NAME}`, `${sys:NAME}` and `${file:PATH}`, in apps and in the deployment file.
 //!
 //! Never: a value in a message; mostly they are secrets.
 

@@ -452,8 +452,9 @@ pub(super) const CODES: &[CodePage] = &[
         "E0144",
         "a variable has no value",
         "Every ${NAME} in an app, in strings and comments too, is replaced by a setting or an \
-         environment variable before the app is read. ${app:dir} is the folder of the app's file.",
-        "Set the variable, or correct its name.",
+         environment variable before the app is read, ${file:PATH} by what a file holds, ${secret:NAME} by a \
+         secret of the key store. ${app:dir} is the folder of the app's file.",
+        "Set the variable (headwater secrets set NAME for a secret), or correct its name.",
         "@source(type='file', dir.uri='file:${DATA_DRI}', @map(type='csv'))\n\
          define stream S (a int);",
         "@source(type='file', dir.uri='file:${DATA_DIR}', @map(type='csv'))\n\

@@ -47,7 +47,8 @@ pub fn run(args: &ExplainArgs, output: &Output) -> anyhow::Result<u8> {
         }
         return Ok(0);
     }
-    let options = load_options(&args.change, false)?;
+    let secrets = args.change.secrets.secrets(args.state.as_deref(), output);
+    let options = load_options(&args.change, secrets, false)?;
     let texts = deployment::read_texts(&[PathBuf::from(&args.what)])?;
     let apps = deployment::load(&texts, &options)?;
     let has_errors = check::show(&apps, output);

@@ -14,6 +14,7 @@ pub mod new;
 pub mod query;
 mod reply;
 pub mod run;
+pub mod secrets;
 pub mod send;
 pub mod state;
 pub mod statistics;
@@ -31,15 +32,20 @@ use anyhow::Context as _;
 use lang::suggest::nearest;
 use server::config::Config;
 use server::deployment::LoadOptions;
-use server::variable;
+use server::secrets::Secrets;
 
 use crate::cli::ChangeArgs;
 
 /// The configuration file, with what it says that has no meaning here named in a warning.
-fn read_config(path: &Path) -> anyhow::Result<Config> {
+fn read_config(path: &Path, secrets: &Secrets) -> anyhow::Result<Config> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read configuration file '{}'", path.display()))?;
-    let config = Config::parse(&path.display().to_string(), &text, &variable::value)?;
+    let opened = secrets.open();
+    let config = Config::parse(&path.display().to_string(), &text, &|name| {
+        opened.value(name)
+    });
+    opened.close()?;
+    let config = config?;
     if !config.ignored.is_empty() {
         let keys = config.ignored.iter();
         let meant: Vec<&str> = keys
@@ -71,13 +77,21 @@ const CONFIG_KEYS: [&str; 11] = [
     "state.persistence",
 ];
 
-fn load_options(change: &ChangeArgs, must_run: bool) -> anyhow::Result<LoadOptions> {
+/// `secrets`: where `${secret:NAME}` is looked up.
+fn load_options(
+    change: &ChangeArgs,
+    secrets: Secrets,
+    must_run: bool,
+) -> anyhow::Result<LoadOptions> {
+    let config = change.config.as_deref();
+    let config = config.map(|path| read_config(path, &secrets)).transpose()?;
     Ok(LoadOptions {
         registry: ::connectors::REGISTRY,
         catalog: catalog::full(),
         sets: change.sets.clone(),
         replaces: change.replaces.clone(),
-        config: change.config.as_deref().map(read_config).transpose()?,
+        config,
+        secrets,
         must_run,
         is_lenient: change.lenient,
     })

@@ -41,7 +41,8 @@ const MEMORY_LIMIT: &str = "memory.limit";
 const LOOK: Duration = Duration::from_millis(100);
 
 pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u8> {
-    let options = load_options(&args.change, true)?;
+    let secrets = args.change.secrets.secrets(args.state.as_deref(), output);
+    let options = load_options(&args.change, secrets, true)?;
     let config = options.config.clone().unwrap_or_default();
     let state = state_directory(&args, &config);
     let http = http_options(&args, state.as_deref());
@@ -391,7 +392,8 @@ fn try_reload(
     args: &RunArgs,
     output: &Output,
 ) -> anyhow::Result<Option<Change>> {
-    let options = load_options(&args.change, true)?;
+    let secrets = args.change.secrets.secrets(args.state.as_deref(), output);
+    let options = load_options(&args.change, secrets, true)?;
     let Some(apps) = read_apps(args, deployment.folder(), options, output)? else {
         anyhow::bail!("an app has errors: see above");
     };

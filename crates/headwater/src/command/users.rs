@@ -311,7 +311,7 @@ fn read_password(output: &Output) -> anyhow::Result<String> {
 }
 
 /// Switches the echo of the terminal off; what it was set to before.
-fn hide_typing() -> anyhow::Result<rustix::termios::Termios> {
+pub(super) fn hide_typing() -> anyhow::Result<rustix::termios::Termios> {
     use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
     let stdin = std::io::stdin();
     let shown = tcgetattr(&stdin)?;
@@ -321,7 +321,7 @@ fn hide_typing() -> anyhow::Result<rustix::termios::Termios> {
     Ok(shown)
 }
 
-fn read_line() -> anyhow::Result<String> {
+pub(super) fn read_line() -> anyhow::Result<String> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -277,6 +278,30 @@ define stream In (n long);
         self.write("app.siddhi", &app)
     }
 
+    /// A store of secrets with the secret in it, which is nowhere told.
+    fn own_secrets(&self) {
+        let mut set = headwater(&["secrets", "set", STORED], self);
+        let mut set = set
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let mut input = set.stdin.take().expect("piped");
+        writeln!(input, "{SECRET}").expect("it reads");
+        drop(input);
+        let output = set.wait_with_output().expect("a child");
+        let answer = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{answer}");
+        check("secrets set", &answer);
+        for command in [&["secrets", "list"][..], &["secrets", "list", "--json"]] {
+            let listed = said(command, self);
+            assert!(listed.contains(STORED), "{listed}");
+            check("secrets list", &listed);
+        }
+        let store = fs::read(self.path("store")).expect("it was made");
+        check("the store", &String::from_utf8_lossy(&store));
+    }
+
     /// A key store with the secret as its password.
     fn key_store(&self) {
         let mut openssl = Command::new("openssl");
@@ -401,20 +426,25 @@ fn every_option_for_a_secret_has_one() {
     assert_eq!(missing, Vec::<String>::new());
 }
 
-fn headwater(args: &[&str]) -> Command {
+/// The secret of the key store, and its value.
+const STORED: &str = "planted.1";
+
+fn headwater(args: &[&str], place: &Place) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
     command
         .args(args)
         .stdin(Stdio::null())
         .env("TZ", "")
         .env("HEADWATER_LOG", "debug")
-        .env("PLANTED", SECRET);
+        .env("PLANTED", SECRET)
+        .env("HEADWATER_SECRETS", place.path("store"))
+        .env("HEADWATER_SECRETS_KEY_FILE", place.path("key"));
     command
 }
 
 /// All that a command says.
-fn said(args: &[&str]) -> String {
-    let output = headwater(args).output().expect("the binary starts");
+fn said(args: &[&str], place: &Place) -> String {
+    let output = headwater(args, place).output().expect("the binary starts");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{}{}", text(&output.stdout), text(&output.stderr))
 }
@@ -450,9 +480,11 @@ fn no_secret_is_told_wherever_it_comes_from() {
     let place = Place(tempfile::tempdir().expect("a folder"));
     let held = place.write("secret", &format!("{SECRET}\n"));
     place.key_store();
+    place.own_secrets();
     let everywhere = [
         "${env:PLANTED}".to_owned(),
         format!("${{file:{held}}}"),
+        format!("${{secret:{STORED}}}"),
         SECRET.to_owned(),
     ];
     let parts = std::iter::once(None).chain((0..TABLES.len()).map(Some));
@@ -484,18 +516,21 @@ fn no_secret_is_told_wherever_it_comes_from() {
                 "check" => [command, &with_config].concat(),
                 _ => command.to_vec(),
             };
-            let text = said(&args);
+            let text = said(&args, &place);
             check(&format!("{command:?} with {written}"), &text);
             assert!(!text.contains("error["), "{command:?}: {text}");
         }
         let state = place.path("state");
         let log = fs::File::create(place.path("log")).expect("the folder can be written");
-        let mut run = headwater(&["run", &app, "--state", &state, "--http", &http, "--json"])
-            .args(with_config)
-            .stdout(log.try_clone().expect("another handle"))
-            .stderr(log)
-            .spawn()
-            .expect("the binary starts");
+        let mut run = headwater(
+            &["run", &app, "--state", &state, "--http", &http, "--json"],
+            &place,
+        )
+        .args(with_config)
+        .stdout(log.try_clone().expect("another handle"))
+        .stderr(log)
+        .spawn()
+        .expect("the binary starts");
         let log = || fs::read_to_string(place.path("log")).unwrap_or_default();
         let whose = table.map_or("all sinks and sources", |at| TABLES[at].0);
         crate::network::eventually(&format!("what {whose} say with {written}"), || {
@@ -513,15 +548,197 @@ fn no_secret_is_told_wherever_it_comes_from() {
         for path in ["metrics", "ready"].iter().filter(|_| table.is_none()) {
             check(path, &curl(&[&format!("http://{http}/{path}")]).1);
         }
+        // Where the app is shown as it is written, the secret may only stand for what it is.
+        let shown = ["siddhi-apps/Planted", "siddhi-apps?details=true", "status"];
+        let is_shown = table.is_none() && written != SECRET;
+        for path in shown.iter().filter(|_| is_shown) {
+            let (status, body) = curl(&[&format!("http://{http}/{path}")]);
+            assert_eq!(status, "200", "{body}");
+            check(path, &body);
+        }
         let stop = Command::new("kill").arg(run.id().to_string()).status();
         assert!(stop.expect("kill runs").success());
         crate::network::eventually("it ends", || run.try_wait().expect("a child").is_some());
         check(&format!("the run with {written}"), &log());
         check(
             "the list of errors",
-            &said(&["errors", "list", &state, "--each", "--json"]),
+            &said(&["errors", "list", &state, "--each", "--json"], &place),
         );
         check_files(Path::new(&state));
         fs::remove_dir_all(&state).ok();
     }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Exit code and standard error of `secrets` with this input.
+fn secrets(place: &Place, args: &[&str], input: &str) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    command
+        .arg("secrets")
+        .args(args)
+        .current_dir(place.0.path());
+    let output = crate::network::piped(&mut command, input.as_bytes());
+    (output.status.code(), text(&output.stderr))
+}
+
+#[test]
+fn secrets_are_set_listed_rotated_and_deleted() {
+    let place = Place(tempfile::tempdir().expect("a folder"));
+    let at = ["--secrets", "store", "--secrets-key-file", "key"];
+    let run = |args: &[&str], input: &str| secrets(&place, &[args, &at].concat(), input);
+    let (code, err) = run(&["set", "db"], "treasure-1\n");
+    assert!(
+        code == Some(0) && err.contains("made a key in 'key'"),
+        "{err}"
+    );
+    assert_eq!(run(&["set", "api"], "treasure-2").0, Some(0));
+    #[cfg(unix)]
+    for name in ["store", "key"] {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::metadata(place.path(name))
+            .expect("it is there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    let app = place.write(
+        "app.siddhi",
+        "@app:name('A')
+@sink(type='log', prefix='${secret:db}')
+define stream S (n int);
+",
+    );
+    let headwater = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        let output = command
+            .args(args)
+            .current_dir(place.0.path())
+            .env_remove("HEADWATER_SECRETS")
+            .output()
+            .expect("the binary starts");
+        (
+            output.status.code(),
+            text(&output.stdout) + &text(&output.stderr),
+        )
+    };
+    let check_app = |more: &[&str]| headwater(&[&["check", &*app][..], more].concat());
+    assert_eq!(check_app(&at).0, Some(0), "{:?}", check_app(&at));
+    // A name that the store lacks, and no store at all: place, cause and fix.
+    let (code, said) = check_app(&[]);
+    assert_eq!(code, Some(1), "{said}");
+    for part in [
+        "no secret 'db'",
+        "app.siddhi:2:27",
+        "headwater secrets set db",
+        "--secrets FILE",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let (code, said) = headwater(&[
+        "run",
+        &app,
+        "--until-done",
+        "--set",
+        "S.sink.prefix=${secret:x}",
+        at[0],
+        at[1],
+        at[2],
+        at[3],
+    ]);
+    assert!(
+        code == Some(2) && said.contains("--set S.sink.prefix: the key store has no secret 'x'"),
+        "{said}"
+    );
+    let config = place.write(
+        "deployment.yaml",
+        "siddhi:\n  properties:\n    p: '${secret:x}'\n",
+    );
+    let (code, said) = check_app(&["--config", &config]);
+    assert!(
+        code == Some(1) && said.contains("headwater secrets set x"),
+        "{said}"
+    );
+    // What an app is given by --set is not told either.
+    let set = ["--set", "S.sink.prefix=${secret:api}"];
+    let (code, said) = headwater(&[&["explain", &*app][..], &at, &set].concat());
+    assert!(code == Some(0) && !said.contains("treasure"), "{said}");
+    let old = fs::read(place.path("key")).expect("it is there");
+    assert_eq!(run(&["rotate"], "").0, Some(0));
+    assert_ne!(fs::read(place.path("key")).expect("it is there"), old);
+    assert_eq!(check_app(&at).0, Some(0));
+    // With the key of before it cannot be opened, and it says so.
+    let new = fs::read(place.path("key")).expect("it is there");
+    fs::write(place.path("key"), old).expect("it can be written");
+    let (code, said) = check_app(&at);
+    assert!(
+        code == Some(1) && said.contains("has another key"),
+        "{said}"
+    );
+    fs::write(place.path("key"), new).expect("it can be written");
+    assert_eq!(run(&["delete", "db"], "").0, Some(0));
+    assert_eq!(check_app(&at).0, Some(1));
+    for (args, input, code, says) in [
+        (&["delete", "db"][..], "", 1, "there is no secret 'db'"),
+        (&["set", "a b"], "x", 2, "no name of a secret"),
+        (&["set", "a"], "", 2, "the value is empty"),
+    ] {
+        let (found, err) = run(args, input);
+        assert!(found == Some(code) && err.contains(says), "{args:?}: {err}");
+    }
+    let (code, err) = secrets(&place, &["list"], "");
+    assert!(code == Some(2) && err.contains("--secrets FILE"), "{err}");
+}
+
+/// A changed secret counts from the next reload on, and the app goes on with its state.
+#[test]
+fn a_secret_is_read_again_at_a_reload() {
+    let place = Place(tempfile::tempdir().expect("a folder"));
+    let (state, key) = (place.path("state"), place.path("key"));
+    let at = ["--state", &*state, "--secrets-key-file", &*key];
+    fs::create_dir(&state).expect("it can be made");
+    let (code, err) = secrets(&place, &[&["set", "greeting"][..], &at].concat(), "first-1");
+    assert_eq!(code, Some(0), "{err}");
+    let app = place.write(
+        "app.siddhi",
+        "@app:name('A')
+@sink(type='file', file.uri='${app:dir}/${secret:greeting}.out', append='true', @map(type='csv'))
+define stream S (n int);
+",
+    );
+    let http = format!("127.0.0.1:{}", free_port());
+    let run = crate::network::Running::start(&[&[&*app, "--http", &http][..], &at].concat());
+    run.err_has("HTTP server is listening", 1);
+    let send = |n: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        let sent = command.args(["send", "A/S", n, "--url", &http]).output();
+        let sent = sent.expect("the binary starts");
+        assert!(sent.status.success(), "{}", text(&sent.stderr));
+    };
+    let has = |name: &str, text: &str| {
+        let path = place.path(name);
+        crate::network::eventually(name, || {
+            fs::read_to_string(&path).is_ok_and(|found| found.trim() == text)
+        });
+    };
+    send("1");
+    has("first-1.out", "1");
+    let (code, err) = secrets(
+        &place,
+        &[&["set", "greeting"][..], &at].concat(),
+        "second-2",
+    );
+    assert_eq!(code, Some(0), "{err}");
+    run.reload();
+    run.err_has("apps reloaded", 1);
+    send("2");
+    has("second-2.out", "2");
+    let said = run.err();
+    assert!(
+        !said.contains("first-1") && !said.contains("second-2"),
+        "{said}"
+    );
+    run.stop();
 }

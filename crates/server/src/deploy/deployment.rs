@@ -186,7 +186,22 @@ impl Deployment {
         order: &Order,
     ) -> (Result<Report, Refusal>, Vec<Written>) {
         let mut files = Vec::new();
-        let result = self.try_carry_out(server, order, &mut files);
+        let mut result = self.try_carry_out(server, order, &mut files);
+        let hide = |text: &mut String| *text = self.options.secrets.hidden.hide(text).into_owned();
+        match &mut result {
+            Ok(report) => hide(&mut report.warnings),
+            Err(refusal) => {
+                hide(&mut refusal.message);
+                hide(&mut refusal.rendered);
+                for diagnostic in &mut refusal.diagnostics {
+                    for key in ["message", "label", "help"] {
+                        if let Json::String(text) = &mut diagnostic[key] {
+                            hide(text);
+                        }
+                    }
+                }
+            }
+        }
         if let Err(refusal) = &result {
             tracing::warn!(cause = refusal.message, "deployment refused");
         }

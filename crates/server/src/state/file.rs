@@ -266,9 +266,19 @@ pub(crate) fn write_again(file: &mut File, from: u64, len: u64, crc: u32) -> io:
     Ok(())
 }
 
+/// The directory of a file; that of a bare name is the one of the process.
+fn parent_of(path: &Path) -> Option<&Path> {
+    let dir = path.parent()?;
+    Some(if dir.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        dir
+    })
+}
+
 /// What was renamed in the directory of a file so far stays so.
 pub(super) fn sync_parent(path: &Path, sync: &mut Fsync<'_>) -> Result<(), Error> {
-    let Some(dir) = path.parent() else {
+    let Some(dir) = parent_of(path) else {
         return Ok(());
     };
     let synced = File::open(dir).and_then(|dir| sync(&dir));
@@ -277,7 +287,7 @@ pub(super) fn sync_parent(path: &Path, sync: &mut Fsync<'_>) -> Result<(), Error
 
 /// What was created or renamed in the directory of a file so far stays so.
 pub(crate) fn sync_parent_of(path: &Path) -> io::Result<()> {
-    match path.parent() {
+    match parent_of(path) {
         Some(dir) => File::open(dir).and_then(|dir| dir.sync_all()),
         None => Ok(()),
     }

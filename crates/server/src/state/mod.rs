@@ -110,6 +110,9 @@ pub(crate) const REPLACED: &str = "replaced-";
 /// Below a state directory: users and their tokens (see `access`).
 pub(crate) const USERS: &str = "users";
 
+/// Below a state directory: the key store (see `secrets`).
+pub(crate) const SECRETS: &str = "secrets";
+
 /// Below a state directory: the audit log.
 pub(crate) const AUDIT: &str = "audit.jsonl";
 

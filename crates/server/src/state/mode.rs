@@ -10,7 +10,14 @@ pub(super) const DIR: u32 = 0o700;
 pub(super) const FILE: u32 = 0o600;
 
 /// Files of a state directory, by their names, and by how their names begin.
-const OWN_FILES: [&str; 4] = ["lock", "id", super::USERS, "users.lock"];
+const OWN_FILES: [&str; 6] = [
+    "lock",
+    "id",
+    super::USERS,
+    "users.lock",
+    super::SECRETS,
+    "secrets.lock",
+];
 const OWN_PREFIXES: [&str; 2] = ["effects.", super::AUDIT];
 
 /// What is created by these is its owner's alone.

@@ -16,7 +16,8 @@ use crate::output::Output;
 
 pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
     fix::refuse_changes(args)?;
-    let options = load_options(&args.change, args.runnable)?;
+    let secrets = args.change.secrets.secrets(None, output);
+    let options = load_options(&args.change, secrets, args.runnable)?;
     let mut texts = deployment::read_texts(&args.apps)?;
     let fixed = match args.fix {
         true => fix::apply(&mut texts, args, &options, output)?,

@@ -27,7 +27,11 @@ pub fn run(args: &DiffArgs, output: &Output) -> anyhow::Result<u8> {
         Opened::all(&dir, epoch)
     };
     let (before, after) = (open(&args.before)?, open(&args.after)?);
-    let plan = args.app.as_deref().map(super::plan_of).transpose()?;
+    let plan = args
+        .app
+        .as_deref()
+        .map(|file| super::plan_of(file, output))
+        .transpose()?;
     let names: BTreeSet<&str> = before.iter().chain(&after).flat_map(Opened::apps).collect();
     let wanted = names
         .into_iter()
@@ -62,7 +66,7 @@ fn with_app(args: &DiffArgs, app: &Path, output: &Output) -> anyhow::Result<u8> 
         let said = "an app is compared with the current snapshot: leave out the epoch";
         return Err(Error::Usage(said.to_owned()).into());
     }
-    let plan = super::plan_of(app)?;
+    let plan = super::plan_of(app, output)?;
     let Some(preview) = Preview::of(&plan, &dir)? else {
         let said = format!(
             "no state of app '{}' is saved in '{}'",

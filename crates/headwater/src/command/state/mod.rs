@@ -17,6 +17,7 @@ use plan::Plan;
 use server::{Error, deployment};
 
 use super::load_options;
+use super::secrets::StoreArgs;
 use crate::cli::ChangeArgs;
 use crate::cli::state::{StateAction, StateArgs};
 use crate::output::Output;
@@ -44,8 +45,12 @@ fn place(text: &str) -> (PathBuf, Option<u64>) {
 }
 
 /// The app of a file, checked.
-fn plan_of(file: &Path) -> anyhow::Result<Plan> {
-    let options = load_options(&ChangeArgs::default(), false)?;
+fn plan_of(file: &Path, output: &Output) -> anyhow::Result<Plan> {
+    let options = load_options(
+        &ChangeArgs::default(),
+        StoreArgs::of_environment().secrets(None, output),
+        false,
+    )?;
     let texts = deployment::read_texts(&[file.to_owned()])?;
     let apps = deployment::load(&texts, &options)?;
     let plan = apps.into_iter().find_map(|app| app.plan);

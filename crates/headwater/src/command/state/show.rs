@@ -15,7 +15,11 @@ use crate::output::Output;
 pub fn run(args: &ShowArgs, output: &Output) -> anyhow::Result<u8> {
     let (dir, epoch) = place(&args.dir);
     let opened = Opened::all(&dir, epoch)?;
-    let plan = args.app.as_deref().map(super::plan_of).transpose()?;
+    let plan = args
+        .app
+        .as_deref()
+        .map(|file| super::plan_of(file, output))
+        .transpose()?;
     let name = match (&args.name, &plan) {
         (None, Some(plan)) => Some(plan.name.clone()),
         (name, _) => name.clone(),
