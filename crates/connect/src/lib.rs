@@ -22,6 +22,8 @@ pub mod effect;
 pub mod error;
 pub mod event_text;
 pub mod file_uri;
+#[cfg(any(test, feature = "testing"))]
+pub mod growth;
 pub mod ids;
 pub mod mapper;
 #[cfg(any(test, feature = "testing"))]

@@ -324,6 +324,8 @@ pub fn tcp(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use connect::growth::{EXPONENT_MAX, LENGTHS, exponent, repeated};
+
     use super::*;
 
     /// Cut at every place, and with every byte bent in a few ways.
@@ -343,6 +345,31 @@ mod tests {
                         bent[at] = byte;
                         decode(&bent);
                     }
+                }
+            }
+        }
+    }
+
+    /// What comes again and again costs no more than its share of time.
+    #[test]
+    fn the_work_of_every_decoder_is_linear_in_its_input() {
+        for (name, decode) in DECODERS {
+            let seeds = SEEDS.iter().find(|(of, _)| of == name);
+            let (_, seeds) = seeds.unwrap_or_else(|| panic!("no seed for {name}"));
+            for seed in seeds.iter().filter(|seed| !seed.is_empty()) {
+                // The first byte says how the others are cut.
+                let (first, rest) = seed.split_at(1);
+                for part in [rest, &rest[..rest.len() / 2], b"\n", b"\0", b"a"] {
+                    if part.is_empty() {
+                        continue;
+                    }
+                    let inputs = LENGTHS.map(|bytes| repeated(first, part, b"", bytes / 4));
+                    let grown = exponent([&inputs[0], &inputs[1]], &mut |input| decode(input));
+                    let part = String::from_utf8_lossy(part);
+                    assert!(
+                        grown < EXPONENT_MAX,
+                        "{name}, {part:?} again and again: {grown:.2}"
+                    );
                 }
             }
         }

@@ -4,6 +4,7 @@
 //! with an end (`--until-done`) is done but some events were rejected. Never another code: a fault of our own is caught and is 1. Standard
 //! output carries what was asked for, standard error everything else.
 
+mod allocator;
 mod args;
 mod cli;
 mod command;
@@ -21,11 +22,6 @@ use clap::error::ErrorKind;
 
 use crate::cli::{Cli, Command};
 use crate::output::Output;
-
-/// Columns come and go in blocks of many sizes on several threads, freed where they were not made:
-/// what this allocator is built for.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let process = server::process::Process::begin();

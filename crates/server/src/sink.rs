@@ -514,6 +514,9 @@ impl SinkThread {
                 match self.slots[slot].sink.publish(message) {
                     Ok(()) => {
                         self.slots[slot].pauses.worked();
+                        if has_retried {
+                            self.slots[slot].flush_throttle = LogThrottle::default();
+                        }
                         return self.slots[slot].metrics.events.add(rows);
                     }
                     Err(error) if error.is_unavailable() => {
@@ -522,6 +525,10 @@ impl SinkThread {
                             has_retried = true;
                             self.try_connect(slot);
                             continue;
+                        }
+                        if self.slots[slot].on_unreachable == OnUnreachable::Wait {
+                            // It can be connected to, so nobody else says what is amiss.
+                            self.stumble(slot, &error, "write to sink failed");
                         }
                         chain(&error)
                     }

@@ -14,12 +14,20 @@ use crate::cargo;
 /// Longest a run may take; a run that hangs is a failure, not a wait.
 pub(super) const RUN_SECONDS_MAX: u64 = 120;
 
+/// How much is tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scale {
+    /// As part of the test command.
+    Sample,
+    Short,
+    Long,
+}
+
 /// A folder to break things in, and the binary.
 pub(super) struct Bench {
     pub dir: PathBuf,
     pub binary: PathBuf,
-    /// Long faults try less.
-    pub is_sample: bool,
+    pub scale: Scale,
     _temporary: tempfile::TempDir,
 }
 
@@ -62,13 +70,13 @@ impl Ran {
 }
 
 impl Bench {
-    pub fn new(is_sample: bool) -> anyhow::Result<Bench> {
+    pub fn new(scale: Scale) -> anyhow::Result<Bench> {
         let temporary = tempfile::tempdir()?;
         let binary = build()?;
         Ok(Bench {
             dir: temporary.path().to_owned(),
             binary,
-            is_sample,
+            scale,
             _temporary: temporary,
         })
     }

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value as Json;
 
-use super::bench::Bench;
+use super::bench::{Bench, Scale};
 use super::chance::Chance;
 
 /// How many changes are tried.
@@ -176,7 +176,11 @@ fn backups(bench: &Bench, chance: &mut Chance) -> anyhow::Result<()> {
     let mut all = Files::new();
     files(&to, &mut all)?;
     let paths: Vec<&PathBuf> = all.keys().filter(|path| !all[*path].is_empty()).collect();
-    let tries = if bench.is_sample { 20 } else { 200 };
+    let tries = if bench.scale == Scale::Sample {
+        20
+    } else {
+        200
+    };
     for number in 0..tries {
         let path = paths[chance.below(paths.len() as u64) as usize];
         let mut bytes = all[path].clone();
@@ -210,7 +214,10 @@ pub fn all(bench: &Bench) -> anyhow::Result<()> {
     let mut outcomes: BTreeMap<String, Outcome> = BTreeMap::new();
     let mut chance = Chance(1);
     backups(bench, &mut chance)?;
-    let tries = if bench.is_sample { TRIES_SAMPLE } else { TRIES };
+    let tries = match bench.scale {
+        Scale::Sample => TRIES_SAMPLE,
+        Scale::Short | Scale::Long => TRIES,
+    };
     for number in 0..tries {
         restore(bench, &all)?;
         let path = kinds[chance.below(kinds.len() as u64) as usize];

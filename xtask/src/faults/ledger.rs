@@ -2,6 +2,7 @@
 //! order and state are judged by each row.
 
 use std::fmt;
+use std::ops::Range;
 
 /// So many that the state is saved by its changes, which are merged on the way.
 pub const KEYS: u64 = 2_000;
@@ -38,9 +39,32 @@ impl Row {
     }
 }
 
+/// The events that were sent: the numbers from 0 on.
+#[derive(Default, Debug)]
+pub struct Sent {
+    /// Of each, whether the source answers for it.
+    is_taken: Vec<bool>,
+}
+
+impl Sent {
+    #[cfg(test)]
+    pub fn all(events: u64) -> Sent {
+        let mut sent = Sent::default();
+        sent.note(0..events, true);
+        sent
+    }
+
+    /// Events that follow on those before; of some nobody knows whether they are in.
+    pub fn note(&mut self, numbers: Range<u64>, is_taken: bool) {
+        self.is_taken.resize(numbers.end as usize, is_taken);
+    }
+}
+
 #[derive(Default, Debug, PartialEq, Eq)]
 pub struct Tally {
     pub events: u64,
+    /// Events of which nobody knows whether they are in, and that are not.
+    pub unanswered: u64,
     pub lost: u64,
     pub doubled: u64,
     pub phantom: u64,
@@ -51,29 +75,26 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Judges lines in the order in which the sink has them; the events `0..events` were sent.
-    pub fn of<'a>(lines: impl Iterator<Item = &'a str>, events: u64) -> Tally {
+    /// Judges lines in the order in which the sink has them.
+    pub fn of<'a>(lines: impl Iterator<Item = &'a str>, sent: &Sent) -> Tally {
+        let events = sent.is_taken.len();
         let mut tally = Tally {
-            events,
+            events: events as u64,
             ..Tally::default()
         };
-        let mut sums = vec![0; events as usize];
-        for number in 0..events {
-            let before = number.checked_sub(KEYS).map_or(0, |n| sums[n as usize]);
-            sums[number as usize] = before + value(number);
-        }
-        let mut seen = vec![false; events as usize];
+        let mut seen = vec![false; events];
         let mut last: Vec<Option<u64>> = vec![None; KEYS as usize];
+        let mut rows = Vec::new();
         for line in lines {
             let Some(row) = Row::parse(line) else {
                 tally.reordered += 1;
                 continue;
             };
-            if row.number >= events || row.key != row.number % KEYS {
+            if row.number >= events as u64 || row.key != row.number % KEYS {
                 tally.phantom += 1;
                 continue;
             }
-            tally.wrong += u64::from(row.sum != sums[row.number as usize]);
+            rows.push(row);
             if std::mem::replace(&mut seen[row.number as usize], true) {
                 tally.doubled += 1;
                 continue;
@@ -82,7 +103,23 @@ impl Tally {
             tally.reordered += u64::from(last.is_some_and(|last| last > row.number));
             *last = Some(row.number);
         }
-        tally.lost = seen.iter().filter(|seen| !**seen).count() as u64;
+        // What may have come and has not adds nothing.
+        let mut sums: Vec<u64> = Vec::with_capacity(events);
+        for (number, is_seen) in seen.iter().enumerate() {
+            let before = number.checked_sub(KEYS as usize).map_or(0, |n| sums[n]);
+            let is_in = *is_seen || sent.is_taken[number];
+            sums.push(before + if is_in { value(number as u64) } else { 0 });
+        }
+        let is_wrong = |row: &&Row| row.sum != sums[row.number as usize];
+        tally.wrong = rows.iter().filter(is_wrong).count() as u64;
+        let missing = seen.iter().zip(&sent.is_taken).filter(|(seen, _)| !**seen);
+        for (_, is_taken) in missing {
+            let count = match is_taken {
+                true => &mut tally.lost,
+                false => &mut tally.unanswered,
+            };
+            *count += 1;
+        }
         tally
     }
 
@@ -98,7 +135,11 @@ impl fmt::Display for Tally {
             f,
             "events {}, lost {}, doubled {}, phantom {}, wrong {}, torn or reordered {}",
             self.events, self.lost, self.doubled, self.phantom, self.wrong, self.reordered
-        )
+        )?;
+        match self.unanswered {
+            0 => Ok(()),
+            count => write!(f, " (not answered for and not there {count})"),
+        }
     }
 }
 
@@ -118,7 +159,27 @@ mod tests {
     }
 
     fn tally(rows: &[String], events: u64) -> Tally {
-        Tally::of(rows.iter().map(String::as_str), events)
+        Tally::of(rows.iter().map(String::as_str), &Sent::all(events))
+    }
+
+    #[test]
+    fn what_nobody_answered_for_may_be_missing_and_adds_nothing_then() {
+        let mut sent = Sent::all(4_000);
+        sent.note(4_000..4_002, false);
+        sent.note(4_002..6_002, true);
+        let mut sums = vec![0; KEYS as usize];
+        let mut rows = Vec::new();
+        for number in (0..6_002).filter(|number| *number != 4_001) {
+            let sum = &mut sums[(number % KEYS) as usize];
+            *sum += value(number);
+            rows.push(format!("{number},{},{sum}", number % KEYS));
+        }
+        let tally = Tally::of(rows.iter().map(String::as_str), &sent);
+        assert!(tally.is_kept(true), "{tally}");
+        assert_eq!(tally.unanswered, 1);
+        rows.remove(5_000);
+        let tally = Tally::of(rows.iter().map(String::as_str), &sent);
+        assert_eq!((tally.lost, tally.unanswered), (1, 1));
     }
 
     #[test]

@@ -1,14 +1,20 @@
 //! `cargo xtask faults`: breaks what surrounds a run and looks at what the run says and keeps; and kills
 //! pairs of source and sink again and again, with a ledger of what became of each event.
+//! `--promises` prints the tables of the documentation that are made from the pairs.
 //!
 //! Each fault gives a clear error with its place and a remedy, is counted, and leaves its neighbours
 //! alone; nothing is lost. What a sink has is read back by its own client.
 
 mod bench;
+mod bytes;
+mod calls;
 mod chance;
+mod clock;
 mod flips;
 mod input;
 mod ledger;
+mod listeners;
+mod memory;
 mod pairs;
 mod slow;
 mod state;
@@ -18,7 +24,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 
-use bench::Bench;
+use bench::{Bench, Scale};
 use pairs::PAIRS;
 use testservers::sample::Sample;
 
@@ -67,13 +73,25 @@ const FAULTS: &[Fault] = &[
     ("the newest saved state is damaged", state::newest),
     ("all saved states are damaged", state::all),
     ("flips and cuts of every saved file", flips::all),
+    ("killed at each system call", calls::killed),
+    ("system calls that fail", calls::failed),
+    ("jumps of the clock", clock::jumps),
+    ("slow clients of each listener", listeners::slow_clients),
+    (
+        "no descriptors for each listener",
+        listeners::no_descriptors,
+    ),
+    ("bytes of each size", bytes::each_size),
+    ("large bodies of many clients", memory::large_bodies),
 ];
 
 struct Options {
     name: Option<String>,
     seed: u64,
     kills: u64,
-    is_sample: bool,
+    scale: Scale,
+    /// Only what the documentation promises is printed.
+    is_promises: bool,
 }
 
 impl Options {
@@ -82,19 +100,23 @@ impl Options {
             name: None,
             seed: 1,
             kills: KILLS,
-            is_sample: false,
+            scale: Scale::Short,
+            is_promises: false,
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             match arg.as_str() {
-                "--sample" => options.is_sample = true,
-                "--long" => options.kills = KILLS_LONG,
+                "--sample" => options.scale = Scale::Sample,
+                "--long" => (options.scale, options.kills) = (Scale::Long, KILLS_LONG),
+                "--promises" => options.is_promises = true,
                 "--seed" => {
                     let seed = args.next().and_then(|seed| seed.parse().ok());
                     options.seed = seed.context("--seed needs a number")?;
                 }
                 flag if flag.starts_with("--") => {
-                    bail!("usage: cargo xtask faults [CASE] [--seed N] [--long] | --sample")
+                    bail!(
+                        "usage: cargo xtask faults [CASE] [--seed N] [--long] | --sample | --promises"
+                    )
                 }
                 name => options.name = Some(name.to_lowercase()),
             }
@@ -110,9 +132,14 @@ impl Options {
 
 pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let options = Options::parse(args)?;
+    if options.is_promises {
+        println!("{}\n{}", pairs::matrix(), pairs::table());
+        return Ok(true);
+    }
+    let is_sample = options.scale == Scale::Sample;
     let mut faults: Vec<&Fault> = FAULTS.iter().filter(|f| options.takes(f.0)).collect();
     let mut pairs: Vec<_> = PAIRS.iter().filter(|p| options.takes(p.name)).collect();
-    if options.is_sample {
+    if is_sample {
         let sample = Sample::of_commit()?;
         faults.retain(|(name, _)| sample.takes(name, SAMPLE_PARTS));
         pairs.retain(|pair| sample.takes(pair.name, SAMPLE_PAIRS));
@@ -120,10 +147,10 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         let all = FAULTS.len() + PAIRS.len();
         println!("{}", sample.line(&format!("{count} of {all} faults")));
     }
-    if faults.is_empty() && pairs.is_empty() && !options.is_sample {
+    if faults.is_empty() && pairs.is_empty() && !is_sample {
         bail!("no case has this in its name");
     }
-    let bench = Bench::new(options.is_sample)?;
+    let bench = Bench::new(options.scale)?;
     let mut outcomes = Vec::new();
     for (name, fault) in faults {
         outcomes.push(tried(&bench, name, || fault(&bench))?);

@@ -11,6 +11,8 @@
 pub mod avro;
 pub mod binary;
 pub mod csv;
+#[cfg(test)]
+mod growth_tests;
 pub mod json;
 pub mod keyvalue;
 pub mod pass_through;

@@ -12,6 +12,7 @@ use event::Value;
 use plan::Transport;
 use tokio::sync::{Notify, oneshot};
 
+use crate::arrivals::Account;
 use crate::component::{
     Connection, Finished, Payload, PayloadKind, Room, Sequence, Signal, SourceLink, Waker,
 };
@@ -45,6 +46,8 @@ pub struct Delivery {
     pub verdict: Option<oneshot::Sender<Option<String>>>,
     /// Where the server can give what follows it once more: the source goes on behind it.
     pub place: Option<Place>,
+    /// The bytes of the body in the budget of the server, until it has been mapped.
+    held: Option<Account>,
 }
 
 /// What the server calls a message.
@@ -109,7 +112,14 @@ impl Delivery {
             receipt: None,
             verdict: None,
             place: None,
+            held: None,
         }
+    }
+
+    /// The bytes of the body are of the budget until it has been mapped.
+    pub fn holding(mut self, account: Account) -> Delivery {
+        self.held = Some(account);
+        self
     }
 
     pub fn text(text: String, properties: Vec<Value>) -> Delivery {
@@ -288,6 +298,7 @@ impl Ingress {
     ///
     /// # Errors
     /// The message again if there is none; or the source takes nothing any more.
+    #[expect(clippy::result_large_err, reason = "the message itself goes back")]
     pub fn try_push(&self, delivery: Delivery) -> Result<(), Unpushed> {
         let state = self.lock();
         if state.is_closed {
@@ -477,6 +488,8 @@ fn hand_over(
             properties.set(index, value);
         }
         let room = link.map(delivery.body.payload(), properties);
+        // Its rows may have to wait for the executor: the body need not.
+        drop((delivery.body, delivery.held));
         if let Some(verdict) = delivery.verdict {
             // Who no longer waits is not told.
             verdict.send(link.take_refusal()).ok();

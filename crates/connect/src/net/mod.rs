@@ -39,7 +39,7 @@ pub use ingress::{Body, Delivery, Ingress, Receiver, Unpushed, place_of, reads_t
 pub use keystore::KeyStore;
 pub use listen::{Listening, SocketOptions, tell_if_open};
 pub use liveness::{Liveness, QUIET};
-pub use pace::{Clock, Crowd, Late, Pace};
+pub use pace::{Clock, Crowd, Idle, Late, Pace};
 pub use ports::{Lease, Port, Ports, Protocol, Served};
 pub use shared::{STOP_GRACE, SharedListener, Stay};
 pub use tls::{ClientTls, ClientTrust, ServerTls, system_certificates};

@@ -2,12 +2,14 @@
 //!
 //! A port has places for so many connections, and a client that begins and does not go on holds one of
 //! them. Promises: each wait has an end; when half of the places are taken, those who let the port wait
-//! give way within [`CROWDED_GAP`], so that the other half stays for those who do not.
+//! give way within [`CROWDED_GAP`], so that the other half stays for those who do not; when all are
+//! taken, within [`FULL_GAP`].
 
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -16,6 +18,9 @@ use tokio::time::Instant;
 
 /// On a crowded port: the longest wait for the next bytes of what has begun, and for the next head.
 pub const CROWDED_GAP: Duration = Duration::from_secs(1);
+
+/// The same on a port without a free place: a new client is kept waiting no longer than this.
+pub const FULL_GAP: Duration = Duration::from_millis(100);
 
 /// On a crowded port: the longest time for the whole of what has begun.
 pub const CROWDED_WHOLE: Duration = Duration::from_secs(10);
@@ -67,12 +72,51 @@ impl fmt::Display for Late {
 
 impl std::error::Error for Late {}
 
+/// How many of the places of a port are taken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Level {
+    Loose,
+    /// Half of them.
+    Crowded,
+    Full,
+}
+
+impl Level {
+    /// How long a client may let the port wait.
+    fn gap(self) -> Option<Duration> {
+        match self {
+            Level::Loose => None,
+            Level::Crowded => Some(CROWDED_GAP),
+            Level::Full => Some(FULL_GAP),
+        }
+    }
+}
+
 /// The connections of a port.
 pub struct Crowd {
     count: AtomicUsize,
-    /// So many make it crowded.
-    crowd: usize,
-    is_crowded: watch::Sender<bool>,
+    /// So many make it crowded, and so many full.
+    bounds: [Bound; 2],
+    level: watch::Sender<Level>,
+}
+
+/// A level begins with so many connections, and lasts until a part of them has gone: whoever waits is
+/// woken by each change, which clients must not be able to make with every connection.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    level: Level,
+    begins: usize,
+    ends: usize,
+}
+
+impl Bound {
+    fn new(level: Level, begins: usize) -> Bound {
+        Bound {
+            level,
+            begins,
+            ends: (begins - begins / 8).min(begins - 1),
+        }
+    }
 }
 
 /// One connection of a [`Crowd`], until dropped.
@@ -81,15 +125,20 @@ pub struct Place<'a>(&'a Crowd);
 impl Crowd {
     /// A port that is full with `connections_max` of them.
     pub fn new(connections_max: u32) -> Crowd {
+        let max = (connections_max as usize).max(1);
         Crowd {
             count: AtomicUsize::new(0),
-            crowd: (connections_max as usize / 2).max(1),
-            is_crowded: watch::Sender::new(false),
+            bounds: [
+                Bound::new(Level::Crowded, (max / 2).max(1)),
+                Bound::new(Level::Full, max),
+            ],
+            level: watch::Sender::new(Level::Loose),
         }
     }
 
     pub fn enter(&self) -> Place<'_> {
-        if self.count.fetch_add(1, Ordering::SeqCst) + 1 == self.crowd {
+        let count = self.count.fetch_add(1, Ordering::SeqCst) + 1;
+        if self.bounds.iter().any(|bound| bound.begins == count) {
             self.tell();
         }
         Place(self)
@@ -97,39 +146,112 @@ impl Crowd {
 
     /// Is half of the places taken?
     pub fn is_crowded(&self) -> bool {
-        self.count.load(Ordering::SeqCst) >= self.crowd
+        *self.level.borrow() >= Level::Crowded
     }
 
     /// Those who wait look again. The count is read under the lock, so that the last to tell is right.
     fn tell(&self) {
-        self.is_crowded.send_if_modified(|told| {
-            let now = self.is_crowded();
+        self.level.send_if_modified(|told| {
+            let count = self.count.load(Ordering::SeqCst);
+            let lasts = |bound: &&Bound| {
+                count >= bound.begins || (*told >= bound.level && count > bound.ends)
+            };
+            let now = self.bounds.iter().filter(lasts).map(|bound| bound.level);
+            let now = now.max().unwrap_or(Level::Loose);
             std::mem::replace(told, now) != now
         });
     }
 
-    /// Returns when the port is crowded and its connection has let it wait for [`CROWDED_GAP`], by what
-    /// `waits` says of it: since when, or `None` where the port is not waiting.
+    /// Returns when the port is crowded and its connection has let it wait for too long, by what `waits`
+    /// says of it: since when, or `None` where the port is not waiting.
     pub async fn gives_way(&self, waits: impl Fn() -> Option<Instant>) {
-        let mut told = self.is_crowded.subscribe();
+        let mut told = self.level.subscribe();
         loop {
             // Its sender lives as long as this.
-            told.wait_for(|is_crowded| *is_crowded).await.ok();
+            told.wait_for(|level| *level > Level::Loose).await.ok();
+            let gap = told.borrow_and_update().gap().unwrap_or(CROWDED_GAP);
             let now = Instant::now();
-            let end = waits().unwrap_or(now) + CROWDED_GAP;
+            // One that is served is looked at again, not each time that another might give way.
+            let end = waits().map_or(now + CROWDED_GAP, |since| since + gap);
             if end <= now {
                 return;
             }
-            tokio::time::sleep_until(end).await;
+            tokio::select! {
+                () = tokio::time::sleep_until(end) => {}
+                _ = told.changed() => {}
+            }
         }
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, Ordering::SeqCst) == self.0.crowd {
+        let count = self.0.count.fetch_sub(1, Ordering::SeqCst) - 1;
+        if self.0.bounds.iter().any(|bound| bound.ends == count) {
             self.0.tell();
         }
+    }
+}
+
+/// Since when the port waits for a connection: for its first request, or the next one.
+pub struct Idle(Mutex<Waiting>);
+
+struct Waiting {
+    since: Instant,
+    /// Requests that are served.
+    served: usize,
+}
+
+/// A request that is served, until dropped.
+pub struct Busy<'a>(&'a Idle);
+
+impl Default for Idle {
+    fn default() -> Idle {
+        Idle(Mutex::new(Waiting {
+            since: Instant::now(),
+            served: 0,
+        }))
+    }
+}
+
+impl Idle {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `None`: a request is served.
+    pub fn since(&self) -> Option<Instant> {
+        let waiting = self.lock();
+        (waiting.served == 0).then_some(waiting.since)
+    }
+
+    /// The client has sent something.
+    pub fn moved(&self) {
+        self.lock().since = Instant::now();
+    }
+
+    /// A request has come.
+    pub fn serve(&self) -> Busy<'_> {
+        self.begin();
+        Busy(self)
+    }
+
+    /// As [`Idle::serve`] for who holds no borrow, until [`Idle::end`].
+    pub fn begin(&self) {
+        self.lock().served += 1;
+    }
+
+    /// What was begun by [`Idle::begin`] is answered.
+    pub fn end(&self) {
+        let mut waiting = self.lock();
+        waiting.served = waiting.served.saturating_sub(1);
+        waiting.since = Instant::now();
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 
@@ -167,10 +289,10 @@ impl Clock {
             self.moved = Instant::now();
             return Ok(piece);
         }
-        let mut told = crowd.is_crowded.subscribe();
+        let mut told = crowd.level.subscribe();
         loop {
-            let is_crowded = *told.borrow_and_update();
-            let (end, late) = self.end(is_crowded);
+            let level = *told.borrow_and_update();
+            let (end, late) = self.end(level);
             tokio::select! {
                 biased;
                 piece = piece.as_mut() => {
@@ -197,16 +319,16 @@ impl Clock {
     }
 
     /// When the wait ends, and why.
-    fn end(&self, is_crowded: bool) -> (Option<Instant>, Late) {
+    fn end(&self, level: Level) -> (Option<Instant>, Late) {
         let own = [
             (self.moved, self.pace.gap, Late::Gap as fn(Duration) -> Late),
             (self.begun, self.pace.whole, Late::Whole),
         ];
         let crowded = [
-            (self.moved, Some(CROWDED_GAP), Late::Crowded as fn(_) -> _),
+            (self.moved, level.gap(), Late::Crowded as fn(_) -> _),
             (self.begun, Some(CROWDED_WHOLE), Late::Crowded),
         ];
-        let crowded = crowded.into_iter().filter(|_| is_crowded);
+        let crowded = crowded.into_iter().filter(|_| level > Level::Loose);
         own.into_iter()
             .chain(crowded)
             .filter_map(|(since, time, late)| Some((since + time?, late(time?))))
@@ -259,20 +381,23 @@ mod tests {
 
     #[test]
     fn a_wait_ends_by_what_comes_first_of_gap_and_whole() {
-        let end = |clock: &Clock, is_crowded| clock.end(is_crowded).1;
+        let end = |clock: &Clock, level| clock.end(level).1;
         let fresh = clock(PACE, seconds(1), seconds(0));
-        assert_eq!(end(&fresh, false), Late::Gap(GAP));
-        assert_eq!(end(&fresh, true), Late::Crowded(CROWDED_GAP));
-        assert_eq!(fresh.end(false).0, Some(fresh.moved + GAP));
+        assert_eq!(end(&fresh, Level::Loose), Late::Gap(GAP));
+        assert_eq!(end(&fresh, Level::Crowded), Late::Crowded(CROWDED_GAP));
+        assert_eq!(end(&fresh, Level::Full), Late::Crowded(FULL_GAP));
+        assert_eq!(fresh.end(Level::Loose).0, Some(fresh.moved + GAP));
         let old = clock(PACE, seconds(19), seconds(0));
-        assert_eq!(end(&old, false), Late::Whole(WHOLE));
-        assert_eq!(end(&old, true), Late::Crowded(CROWDED_WHOLE));
+        assert_eq!(end(&old, Level::Loose), Late::Whole(WHOLE));
+        assert_eq!(end(&old, Level::Crowded), Late::Crowded(CROWDED_WHOLE));
         let unbounded = Pace {
             gap: None,
             whole: None,
         };
         assert_eq!(
-            clock(unbounded, seconds(99), seconds(99)).end(false).0,
+            clock(unbounded, seconds(99), seconds(99))
+                .end(Level::Loose)
+                .0,
             None
         );
     }
@@ -299,6 +424,44 @@ mod tests {
             let never = std::future::pending::<()>();
             assert!(clock.wait(&crowd, never).await.is_err());
         });
+    }
+
+    #[test]
+    fn a_level_lasts_until_a_part_of_those_who_made_it_has_gone() {
+        let crowd = Crowd::new(64);
+        let level = || *crowd.level.borrow();
+        let mut places: Vec<Place<'_>> = (0..31).map(|_| crowd.enter()).collect();
+        assert_eq!(level(), Level::Loose);
+        places.push(crowd.enter());
+        assert_eq!(level(), Level::Crowded);
+        let told = crowd.level.subscribe();
+        for _ in 0..9 {
+            places.pop();
+            places.push(crowd.enter());
+        }
+        assert!(!told.has_changed().unwrap(), "nobody was woken");
+        places.extend((0..32).map(|_| crowd.enter()));
+        assert_eq!(level(), Level::Full);
+        places.truncate(57);
+        assert_eq!(level(), Level::Full);
+        places.truncate(56);
+        assert_eq!(level(), Level::Crowded);
+        places.truncate(28);
+        assert_eq!(level(), Level::Loose);
+        places.clear();
+        assert_eq!(level(), Level::Loose);
+    }
+
+    #[test]
+    fn a_connection_is_waited_for_while_none_of_its_requests_is_served() {
+        let idle = Idle::default();
+        let first = idle.since().unwrap();
+        let one = idle.serve();
+        idle.begin();
+        drop(one);
+        assert_eq!(idle.since(), None);
+        idle.end();
+        assert!(idle.since().unwrap() >= first);
     }
 
     #[test]

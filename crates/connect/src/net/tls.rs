@@ -25,6 +25,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::keystore::{Identity, KeyStore};
+use super::pace::{Clock, Crowd, Pace};
 use crate::component::Environment;
 use crate::error::Error;
 use crate::option::Settings;
@@ -157,12 +158,22 @@ impl ServerTls {
         self
     }
 
+    /// Shakes hands with a client of a port, in bounded time.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] with a [`Late`] where the client does not go on.
     pub async fn accept(
         &self,
         stream: TcpStream,
+        crowd: &Crowd,
     ) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
         let accepting = TlsAcceptor::from(Arc::clone(&self.config)).accept(stream);
-        tokio::time::timeout(HANDSHAKE, accepting).await?
+        let mut clock = Clock::start(Pace {
+            gap: None,
+            whole: Some(HANDSHAKE),
+        });
+        let accepted = clock.wait(crowd, accepting).await;
+        accepted.map_err(|late| io::Error::new(io::ErrorKind::TimedOut, late))?
     }
 }
 

@@ -13,7 +13,7 @@ use tonic::Status;
 
 use super::ports::Port;
 use connect::arrivals::Account;
-use connect::net::{Clock, Late, Pace};
+use connect::net::{Clock, Idle, Late, Pace};
 
 /// Bytes in front of a message.
 const PREFIX_BYTES: usize = 5;
@@ -66,6 +66,14 @@ struct Reading {
     clock: Option<Clock>,
     /// Bytes of the message that has begun.
     account: Account,
+    /// Of its connection, which is busy as long as the call is open.
+    idle: Arc<Idle>,
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.idle.end();
+    }
 }
 
 impl Reading {
@@ -131,14 +139,17 @@ fn too_late(port: &Port, late: Late) -> Status {
 pub(super) fn timed(
     body: Incoming,
     port: Arc<Port>,
+    idle: Arc<Idle>,
 ) -> impl Body<Data = Bytes, Error = Status> + Send + 'static {
     let account = port.protocol.arrivals.open();
+    idle.begin();
     let reading = Reading {
         body,
         account,
         port,
         framing: Framing::default(),
         clock: None,
+        idle,
     };
     StreamBody::new(stream::try_unfold(reading, |mut reading| async move {
         let next = reading.next().await?;

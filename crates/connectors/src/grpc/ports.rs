@@ -30,7 +30,7 @@ use connect::mapper::protobuf::target::EVENT_SERVICE_PATH;
 use connect::net;
 use connect::net::request_reply::Service;
 use connect::net::{
-    Delivery, Ingress, LastHeard, Line, Observed, Protocol, QUIET, STOP_GRACE, Served,
+    Delivery, Idle, Ingress, LastHeard, Line, Observed, Protocol, QUIET, STOP_GRACE, Served,
     SocketOptions,
 };
 use connect::retry::Burst;
@@ -63,6 +63,8 @@ pub(crate) struct Limits {
     pub arrivals: Arc<Arrivals>,
     /// Messages that did not come in their time.
     pub late: Burst,
+    /// Clients that answered no ping.
+    pub silent: Burst,
 }
 
 /// What a source takes.
@@ -109,13 +111,16 @@ impl Protocol for Limits {
         let last_heard = Arc::new(LastHeard::default());
         let peer = stream.peer_addr().ok();
         let is_stopping = stopped.clone();
-        let served = serve(port, stream, &last_heard, stopped).await;
+        let served = serve(Arc::clone(&port), stream, &last_heard, stopped).await;
         // The protocol's library ends such a connection without a word.
         let silence = last_heard
             .silence()
             .filter(|silence| *silence >= UNANSWERED);
-        if let (Some(silence), false) = (silence, *is_stopping.borrow()) {
+        if let (Some(silence), false) = (silence, *is_stopping.borrow())
+            && let Some(times) = port.protocol.silent.note()
+        {
             tracing::warn!(
+                times,
                 peer = peer.map(|peer| peer.to_string()),
                 silent_ms = silence.as_millis() as u64,
                 "disconnecting client: it does not answer keep-alive pings"
@@ -134,7 +139,7 @@ async fn serve(
     let line: Box<dyn Line> = match &port.tls {
         None => Box::new(Observed::new(stream, Arc::clone(last_heard))),
         Some(tls) => Box::new(Observed::new(
-            tls.accept(stream).await?,
+            tls.accept(stream, &port.crowd).await?,
             Arc::clone(last_heard),
         )),
     };
@@ -145,20 +150,31 @@ async fn serve(
         .keep_alive_timeout(UNANSWERED)
         .max_concurrent_streams(port.protocol.calls)
         .max_header_list_size(port.protocol.metadata_bytes);
+    let idle = Arc::new(Idle::default());
+    let (own, of_line) = (Arc::clone(&port), Arc::clone(&idle));
     let answer = service_fn(move |request: Request<Incoming>| {
-        let port = Arc::clone(&port);
-        async move { Ok::<_, Infallible>(answer(port, request).await) }
+        let (port, idle) = (Arc::clone(&port), Arc::clone(&of_line));
+        async move {
+            let _busy = idle.serve();
+            Ok::<_, Infallible>(answer(port, request, &idle).await)
+        }
     });
     let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(line), answer));
     tokio::select! {
         served = connection.as_mut() => return Ok(served?),
+        // A client opens another connection for its next call.
+        () = own.crowd.gives_way(|| idle.since()) => {}
         _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
     }
     connection.as_mut().graceful_shutdown();
     Ok(tokio::time::timeout(STOP_GRACE, connection).await??)
 }
 
-async fn answer(port: Arc<Port>, request: Request<Incoming>) -> Response<tonic::body::Body> {
+async fn answer(
+    port: Arc<Port>,
+    request: Request<Incoming>,
+    idle: &Arc<Idle>,
+) -> Response<tonic::body::Body> {
     let path = request.uri().path();
     let way = match path.strip_prefix('/').and_then(|path| path.split_once('/')) {
         Some((EVENT_SERVICE_PATH, "consume")) => Way::Events { is_answered: false },
@@ -171,7 +187,7 @@ async fn answer(port: Arc<Port>, request: Request<Incoming>) -> Response<tonic::
             }
         },
     };
-    let request = request.map(|body| body::timed(body, Arc::clone(&port)));
+    let request = request.map(|body| body::timed(body, Arc::clone(&port), Arc::clone(idle)));
     let mut grpc = Grpc::new(Raw).max_decoding_message_size(port.protocol.message_bytes);
     grpc.streaming(Exchange { port, way }, request).await
 }

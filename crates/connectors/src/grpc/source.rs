@@ -77,6 +77,7 @@ impl GrpcSource {
             calls: threads.saturating_add(waiting).max(1),
             arrivals: environment.shared.get(),
             late: Burst::default(),
+            silent: Burst::default(),
         };
         let is_open = settings.text("truststore.file").is_none();
         let open = is_open.then(|| (route.name.clone(), target.host.clone(), target.port));

@@ -102,7 +102,10 @@ async fn serve_stream(
     let (address, outgoing) = (peer.address, Arc::clone(&peer.outgoing));
     let served = match port.tls.clone() {
         None => serve(stream, port, peer, stopped).await,
-        Some(tls) => serve(tls.accept(stream).await?, port, peer, stopped).await,
+        Some(tls) => {
+            let line = tls.accept(stream, &port.crowd).await?;
+            serve(line, port, peer, stopped).await
+        }
     };
     if let Err(error) = &served
         && outgoing.has_events()

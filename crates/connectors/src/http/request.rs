@@ -258,8 +258,7 @@ pub(super) async fn answer(
         .iter()
         .map(|wanted| wanted.value(&request, peer, message_id.as_deref()))
         .collect();
-    // Held until the source has taken what was read.
-    let (body, _account) = match read(request.into_body(), route, crowd).await {
+    let (body, account) = match read(request.into_body(), route, crowd).await {
         Ok(read) => read,
         Err(Unread::TooLong) => return route.limits.body_refusal.answer(),
         Err(Unread::Broken) => return empty(StatusCode::BAD_REQUEST),
@@ -276,7 +275,7 @@ pub(super) async fn answer(
     if let Some(desk) = &route.desk {
         return hub::answer(route, desk, &text(body), properties, peer).await;
     }
-    let delivery = Delivery::text(text(body), properties);
+    let delivery = Delivery::text(text(body), properties).holding(account);
     match (&route.service, message_id) {
         (Some(service), Some(id)) => hold(route, service, id, delivery).await,
         _ if route.tells_rejected => judged(route, delivery).await,
@@ -473,7 +472,7 @@ enum Unread {
     Crowded,
 }
 
-/// Reads a body in its time, and with bytes of the budget, which are held until the account is dropped.
+/// Reads a body in its time, and with bytes of the budget, which are held until it has been mapped.
 async fn read(
     mut body: Incoming,
     route: &Route,

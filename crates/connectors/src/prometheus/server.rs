@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::metric::Registry;
-use connect::net::{Listening, SocketOptions, Workers};
+use connect::net::{Crowd, Idle, Listening, SocketOptions, Workers};
 use connect::url::decode;
 
 /// What the text format calls itself.
@@ -64,10 +64,11 @@ impl Place {
         let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
         if served.listening.is_none() {
             let registry = Arc::clone(&self.registry);
+            let crowd = Arc::new(Crowd::new(CONNECTIONS_MAX));
             let serve = move |stream, stopped| {
-                let registry = Arc::clone(&registry);
+                let (registry, crowd) = (Arc::clone(&registry), Arc::clone(&crowd));
                 async move {
-                    if let Err(error) = serve(stream, registry, stopped).await {
+                    if let Err(error) = serve(stream, registry, &crowd, stopped).await {
                         tracing::debug!(cause = %error, "scrape connection failed");
                     }
                 }
@@ -98,12 +99,17 @@ impl Place {
 async fn serve(
     stream: TcpStream,
     registry: Arc<Registry>,
+    crowd: &Crowd,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let _place = crowd.enter();
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new());
     server.header_read_timeout(IDLE);
+    let idle = Arc::new(Idle::default());
+    let of_line = Arc::clone(&idle);
     let answer = service_fn(move |request: Request<Incoming>| {
+        let _busy = of_line.serve();
         let names = names(request.uri().query().unwrap_or_default());
         let text = registry.write(&names);
         let mut response = Response::new(Full::new(Bytes::from(text)));
@@ -114,6 +120,7 @@ async fn serve(
     let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), answer));
     tokio::select! {
         served = connection.as_mut() => return Ok(served?),
+        () = crowd.gives_way(|| idle.since()) => return Ok(()),
         _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
     }
     connection.as_mut().graceful_shutdown();

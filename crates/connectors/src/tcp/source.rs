@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 
@@ -335,6 +335,13 @@ async fn take_frames(
     dropped: &mut Dropped,
 ) -> std::io::Result<()> {
     let mut known: Option<(String, Arc<Ingress>)> = None;
+    let since = tokio::time::Instant::now();
+    tokio::select! {
+        biased;
+        begun = from.fill_buf() => drop(begun?),
+        // One that has sent nothing yet has nothing to lose.
+        () = listeners.crowd.gives_way(|| Some(since)) => return Ok(()),
+    }
     loop {
         // Held until the source has taken the frame.
         let mut account = arrivals.open();

@@ -77,6 +77,11 @@ impl Gauge {
         }
     }
 
+    /// Since when the client lets a message wait that it has begun.
+    pub fn since(&self) -> Option<Instant> {
+        self.lock().since()
+    }
+
     /// Returns when a message does not come in its time.
     pub async fn late(&self) -> Duration {
         let Some(whole) = Pace::default().whole else {

@@ -12,6 +12,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{
     Callback, ErrorResponse, Request, Response,
 };
 use tokio_tungstenite::tungstenite::http::StatusCode;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::client::sendable;
 use super::session::{self, End, Session, Socket, said};
@@ -25,10 +26,11 @@ use connect::component::{
 use connect::error::Error;
 use connect::message::Message;
 use connect::net::{
-    InFlight, Ingress, Line, Listening, Network, Receiver, STOP_GRACE, ServerTls, SharedListener,
-    SocketOptions, tell_if_open,
+    Clock, Crowd, InFlight, Ingress, Line, Listening, Network, Pace, Receiver, STOP_GRACE,
+    ServerTls, SharedListener, SocketOptions, tell_if_open,
 };
 use connect::option::Settings;
+use connect::retry::Burst;
 
 /// Connections that are served at once; more wait to be accepted.
 const CONNECTIONS_MAX: u32 = 4096;
@@ -43,6 +45,9 @@ struct Port {
     idle: Option<Duration>,
     arrivals: Arc<Arrivals>,
     origins: Origins,
+    crowd: Arc<Crowd>,
+    /// Clients that were not let in.
+    refused: Arc<Burst>,
 }
 
 impl Port {
@@ -74,6 +79,8 @@ impl Port {
             idle: idle(settings)?,
             arrivals: environment.shared.get(),
             origins: Origins::new(settings, environment),
+            crowd: Arc::new(Crowd::new(CONNECTIONS_MAX)),
+            refused: Arc::default(),
         })
     }
 
@@ -82,7 +89,7 @@ impl Port {
         let shaking = async {
             let line: Box<dyn Line> = match &self.tls {
                 None => Box::new(stream),
-                Some(tls) => Box::new(tls.accept(stream).await?),
+                Some(tls) => Box::new(tls.accept(stream, &self.crowd).await?),
             };
             let config = Some(session::config());
             let line = session::heard(line, &self.arrivals);
@@ -90,8 +97,20 @@ impl Port {
                 .await
                 .map_err(|error| io::Error::other(said(&error)))
         };
-        let shaken = tokio::time::timeout(PATIENCE, shaking).await;
-        shaken.unwrap_or_else(|_| Err(session::late(PATIENCE)))
+        let mut clock = Clock::start(Pace {
+            gap: None,
+            whole: Some(PATIENCE),
+        });
+        let shaken = clock.wait(&self.crowd, shaking).await;
+        shaken.unwrap_or_else(|late| Err(io::Error::new(io::ErrorKind::TimedOut, late)))
+    }
+
+    /// Says that a client was not let in; of many in a burst it tells some.
+    fn tell_refused(&self, name: &str, peer: Option<SocketAddr>, cause: &io::Error) {
+        if let Some(times) = self.refused.note() {
+            let peer = said_of(peer);
+            tracing::warn!(stream = name, peer, times, %cause, "websocket handshake failed");
+        }
     }
 
     /// Names the first of our sub-protocols that the client speaks.
@@ -136,14 +155,9 @@ impl Callback for Choice<'_> {
     }
 }
 
-/// A client that was not let in, or that has gone without a word.
-fn tell(name: &str, peer: Option<SocketAddr>, cause: &str, what: &str) {
-    let peer = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
-    tracing::warn!(stream = name, peer, cause, "{what}");
+fn said_of(peer: Option<SocketAddr>) -> String {
+    peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string())
 }
-
-const NOT_LET_IN: &str = "websocket handshake failed";
-const LOST: &str = "websocket client disconnected";
 
 // ---- source ----
 
@@ -221,21 +235,30 @@ struct Reading {
 impl Reading {
     async fn serve(&self, stream: TcpStream, mut stopped: watch::Receiver<bool>) {
         let peer = stream.peer_addr().ok();
+        let _place = self.port.crowd.enter();
         let socket = match self.port.accept(stream).await {
             Ok(socket) => socket,
-            Err(error) => return tell(&self.name, peer, &error.to_string(), NOT_LET_IN),
+            Err(error) => return self.port.tell_refused(&self.name, peer, &error),
         };
         let mut session = Session::new(socket, self.port.idle);
         let leaving = async {
             stopped.wait_for(|is_stopped| *is_stopped).await.ok();
         };
-        let end = session
-            .receive(&self.ingress, self.reads, leaving, STOP_GRACE)
-            .await;
+        let gauge = session.gauge();
+        let received = session.receive(&self.ingress, self.reads, leaving, STOP_GRACE);
+        let end = tokio::select! {
+            end = received => end,
+            () = self.port.crowd.gives_way(|| gauge.since()) => {
+                self.port.arrivals.count_late();
+                let said = "a message was not complete, and half of the port's connections are taken";
+                End::Lost(said.to_owned(), Some(CloseCode::Policy))
+            }
+        };
         if let End::Lost(cause, _) = &end
             && !session.is_closed_in_order()
         {
-            tell(&self.name, peer, cause, LOST);
+            let (stream, peer) = (&*self.name, said_of(peer));
+            tracing::warn!(stream, peer, cause, "websocket client disconnected");
         }
         session.leave(&end).await;
     }
@@ -278,9 +301,10 @@ impl Clients {
     /// Serves a client until it goes or the sink closes.
     async fn serve(&self, port: &Port, stream: TcpStream, stopped: watch::Receiver<bool>) {
         let peer = stream.peer_addr().ok();
+        let _place = port.crowd.enter();
         let socket = match port.accept(stream).await {
             Ok(socket) => socket,
-            Err(error) => return tell(&self.name, peer, &error.to_string(), NOT_LET_IN),
+            Err(error) => return port.tell_refused(&self.name, peer, &error),
         };
         let label = peer.map_or_else(|| "a client".to_owned(), |peer| format!("client {peer}"));
         let in_flight = Arc::new(InFlight::new(

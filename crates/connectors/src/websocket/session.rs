@@ -412,6 +412,11 @@ impl Session {
         }
     }
 
+    /// What is told of the message that is read.
+    pub fn gauge(&self) -> Arc<Gauge> {
+        Arc::clone(&self.gauge)
+    }
+
     /// Sends what waits in flight, until it is closed and nothing is left, or the connection ends. The
     /// other side confirms by its pongs.
     pub async fn send_all(mut self, in_flight: &InFlight) {

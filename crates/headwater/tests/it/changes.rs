@@ -284,6 +284,36 @@ fn reload(database: &Database) {
     assert_eq!(received, (0..500).collect::<Vec<_>>());
 }
 
+/// A log that was purged while nobody read it is a gap that is told; nothing behind it is taken for the
+/// next change.
+#[test]
+fn a_log_that_was_purged_is_told_and_nothing_behind_it_is_read() {
+    let Some(server) = Order::new().start_or_skip("mariadb") else {
+        return;
+    };
+    let case = Case::new(&MARIADB, &server, "purged_table");
+    let state = case.apps.path("state");
+    let app = case.write("first", FILE);
+    let args = [app.as_str(), "--state", &state, "--state-interval", "100ms"];
+    let run = Running::connected(&args, 1);
+    case.fill(0, 10);
+    eventually("the first rows", || case.received().len() == 10);
+    assert_eq!(run.stop().0, Some(0));
+    case.fill(10, 20);
+    case.ask("FLUSH BINARY LOGS");
+    case.fill(20, 30);
+    case.ask("FLUSH BINARY LOGS; PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY");
+    case.fill(30, 40);
+    let run = Running::start(&args);
+    run.err_has("the server no longer has the log", 1);
+    run.err_has("the changes in between are lost", 1);
+    case.fill(40, 50);
+    run.stops();
+    let (code, _) = run.end();
+    assert_ne!(code, Some(0), "it could not go on");
+    assert_eq!(case.received(), (0..10).collect::<Vec<_>>());
+}
+
 /// A server, a replica of it whose logs have other names, and what asks them so.
 struct Pair {
     name: &'static str,

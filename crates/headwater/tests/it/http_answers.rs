@@ -230,28 +230,38 @@ fn a_full_disk_is_tried_in_pauses_and_logged_in_few_lines() {
     if !Path::new(FULL).exists() {
         return;
     }
-    let dir = tempfile::tempdir().expect("a folder");
-    let port = free_port();
-    let text = format!(
-        "@app:name('Full')
+    // A short event fails when it is flushed, a long one while it is written.
+    for length in [1, 1 << 20] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let port = free_port();
+        let text = format!(
+            "@app:name('Full')
 @source(type='http', receiver.url='http://127.0.0.1:{port}/in', @map(type='json'))
-define stream In (n long);
+define stream In (t string);
 @sink(type='file', file.uri='{FULL}', append='true', on.error='WAIT', @map(type='json'))
-define stream Out (n long);
+define stream Out (t string);
 from In select * insert into Out;
 "
-    );
-    let path = dir.path().join("app.siddhi");
-    fs::write(&path, text).expect("the folder can be written");
-    let state = dir.path().join("state").display().to_string();
-    let app = path.display().to_string();
-    let args = [&app, "--state", &state, "--state-interval", "100ms"];
-    let run = Running::connected(&args, 1);
-    let url = format!("http://127.0.0.1:{port}/in");
-    // The answer comes with the checkpoint, which waits for the disk.
-    let asked = std::thread::spawn(move || curl(&["-m", "5", "-d", "{\"n\":1}", &url]).0);
-    asked.join().expect("no panic");
-    let tries = run.err().matches("write to sink failed").count();
-    assert!((1..=7).contains(&tries), "{tries} lines: {}", run.err());
-    run.stop();
+        );
+        let path = dir.path().join("app.siddhi");
+        fs::write(&path, text).expect("the folder can be written");
+        let state = dir.path().join("state").display().to_string();
+        let app = path.display().to_string();
+        let args = [&app, "--state", &state, "--state-interval", "100ms"];
+        let run = Running::connected(&args, 1);
+        let url = format!("http://127.0.0.1:{port}/in");
+        let body = dir.path().join("body");
+        fs::write(&body, format!("{{\"t\":\"{}\"}}", "x".repeat(length))).expect("there is room");
+        let body = format!("@{}", body.display());
+        // The answer comes with the checkpoint, which waits for the disk.
+        let asked = std::thread::spawn(move || curl(&["-m", "5", "-d", &body, &url]).0);
+        asked.join().expect("no panic");
+        let tries = run.err().matches("write to sink failed").count();
+        assert!(
+            (1..=7).contains(&tries),
+            "{length}: {tries} lines: {}",
+            run.err()
+        );
+        run.stop();
+    }
 }

@@ -51,6 +51,7 @@ mod query;
 mod rabbitmq;
 mod redis;
 mod reload;
+mod rogue;
 mod run;
 mod s3;
 mod secrets;

@@ -1,13 +1,16 @@
 //! Accepts connections and serves their requests.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use connect::net::{Crowd, Idle};
 use connect::retry::Burst;
 use hyper::Request;
-use hyper::body::Incoming;
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -101,6 +104,7 @@ async fn accept_all(
     stopped: &watch::Receiver<bool>,
 ) {
     let failures = Burst::default();
+    let crowd = Arc::new(Crowd::new(limits.connections));
     // Closed never, so this loop ends with the future alone.
     while let Ok(permit) = Arc::clone(connections).acquire_owned().await {
         let (stream, peer) = match listener.accept().await {
@@ -120,16 +124,18 @@ async fn accept_all(
         };
         let (router, stopped) = (router.clone(), stopped.clone());
         let acceptor = tls.map(|tls| TlsAcceptor::from(tls.borrow().clone()));
+        let crowd = Arc::clone(&crowd);
         tokio::task::spawn(async move {
+            let _place = crowd.enter();
             tune(&stream);
             let peer = Peer(peer);
             let served = match acceptor {
-                None => serve_connection(stream, peer, router, limits, stopped).await,
+                None => serve_connection(stream, peer, router, limits, &crowd, stopped).await,
                 Some(acceptor) => {
                     let accepting = tokio::time::timeout(limits.head, acceptor.accept(stream));
                     match accepting.await {
                         Ok(Ok(stream)) => {
-                            serve_connection(stream, peer, router, limits, stopped).await
+                            serve_connection(stream, peer, router, limits, &crowd, stopped).await
                         }
                         Ok(Err(error)) => Err(error.to_string()),
                         Err(_) => Err("the TLS handshake took too long".to_owned()),
@@ -157,11 +163,24 @@ async fn serve_connection(
     peer: Peer,
     router: Router,
     limits: Limits,
+    crowd: &Crowd,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), String> {
+    let idle = Arc::new(Idle::default());
+    let of_line = Arc::clone(&idle);
     let answer = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
-        router.clone().call(request)
+        let has_come = Arc::new(AtomicBool::new(false));
+        let request = request.map(|body| Arriving::new(body, &of_line, &has_come));
+        let (answer, idle) = (router.clone().call(request), Arc::clone(&of_line));
+        async move {
+            let answer = answer.await;
+            match has_come.load(Ordering::Relaxed) {
+                true => idle.end(),
+                false => idle.moved(),
+            }
+            answer
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -171,8 +190,60 @@ async fn serve_connection(
     let mut connection = pin!(connection);
     tokio::select! {
         served = connection.as_mut() => return served.map_err(|error| error.to_string()),
+        () = crowd.gives_way(|| idle.since()) => return Ok(()),
         _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
     }
     connection.as_mut().graceful_shutdown();
     connection.await.map_err(|error| error.to_string())
+}
+
+/// A body that is read: until it has come, its connection waits for the client; from then on the request
+/// is served.
+struct Arriving {
+    body: Incoming,
+    idle: Arc<Idle>,
+    has_come: Arc<AtomicBool>,
+}
+
+impl Arriving {
+    fn new(body: Incoming, idle: &Arc<Idle>, has_come: &Arc<AtomicBool>) -> Arriving {
+        let arriving = Arriving {
+            body,
+            idle: Arc::clone(idle),
+            has_come: Arc::clone(has_come),
+        };
+        arriving.moved();
+        arriving
+    }
+
+    fn moved(&self) {
+        self.idle.moved();
+        if self.body.is_end_stream() && !self.has_come.swap(true, Ordering::Relaxed) {
+            self.idle.begin();
+        }
+    }
+}
+
+impl Body for Arriving {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if frame.is_ready() {
+            self.moved();
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

@@ -4,7 +4,8 @@
 //! its handlers are plain functions, and it builds on hyper and tokio, which are used anyway.
 //!
 //! Promises: no more than [`Limits::connections`] connections are open at once, the others wait to
-//! be accepted; a head comes within [`Limits::head`] or its connection is closed; a head beyond
+//! be accepted; where half of the places are taken, who lets his connection wait gives way (see
+//! [`connect::net::Crowd`]); a head comes within [`Limits::head`] or its connection is closed; a head beyond
 //! [`Limits::head_bytes`] is answered with 431 and a body beyond its route's bound with 413; a
 //! request made by a web page of another site is refused (see [`guard`]); who has not the role that a route
 //! needs is refused (see [`gate`]). Without users anyone who can reach the port may request everything,

@@ -1,0 +1,462 @@
+//! Clients that begin and do not go on, thousands at once, on each listener: those who do go on are
+//! served as before, and memory stays where it was.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+
+use super::bench::{Bench, Scale};
+
+/// Clients that begin and do not go on; a listener takes 8,192 connections at most.
+const SLOW: usize = 1_000;
+const SLOW_LONG: usize = 8_192;
+/// Clients that are served, before, while the slow ones come and while they are there.
+const HEALTHY: usize = 200;
+/// A factor of the times of healthy clients, and times below which nothing is compared: two cores have
+/// the attackers as well.
+const SLOWER_MAX: u32 = 2;
+const SHORT: Duration = Duration::from_millis(25);
+/// Longest time of a client that is served at all.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Memory that slow clients may take.
+const KILOBYTES_MAX: u64 = 400 << 10;
+
+/// Where a server listens, in the order of [`LISTENERS`], and `--http`.
+struct Site {
+    ports: Vec<u16>,
+    child: Child,
+}
+
+/// A listener: what is served, and what a client leaves half done.
+struct Listener {
+    name: &'static str,
+    /// Bytes of a client that is served, and how its answer ends.
+    healthy: &'static [u8],
+    answer: Answer,
+    /// Names and bytes of what is begun.
+    halves: &'static [(&'static str, &'static [u8])],
+}
+
+#[derive(Clone, Copy)]
+enum Answer {
+    /// These bytes are in it.
+    Has(&'static [u8]),
+    /// The server ends the connection after the client.
+    End,
+    /// As [`Answer::Has`], inside of TLS, which `curl` speaks.
+    Curl,
+}
+
+const HALF_HEAD: (&str, &[u8]) = ("half a head", b"POST /in HTTP/1.1\r\nHost: 127.0.0.1\r\nX-");
+const HALF_BODY: (&str, &[u8]) = (
+    "half a body",
+    b"POST /in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\nContent-Type: application/json\r\n\r\n{",
+);
+const SILENT: (&str, &[u8]) = ("nothing", b"");
+
+const SOCKET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n";
+
+/// A preface, settings that change nothing, and a ping.
+const CALL: &[u8] =
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x08\x06\0\0\0\0\0headwate";
+
+/// A preface, settings, and a call whose message has begun: a literal head of four fields, then five
+/// bytes of a message of nine.
+const HALF_CALL: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\
+    \0\0\x56\x01\x04\0\0\0\x01\
+    \x83\x86\x44\x30/org.wso2.grpc.eventservice.EventService/consume\x41\x01h\
+    \x5f\x10application/grpc\x40\x09stream.id\x01D\
+    \0\0\x06\0\0\0\0\0\x01\0\0\0\0\x09{";
+
+/// A frame of the context `C` with one binary event of one long.
+const FRAME: &[u8] = b"\x02\0\0\0\x21\0\0\0\0\0\0\0\x01C\0\0\0\x14\0\0\0\x01\0\0\0\0\0\0\0\0\
+    \0\0\0\0\0\0\0\x01";
+
+const LISTENERS: &[Listener] = &[
+    Listener {
+        name: "http",
+        healthy: b"POST /in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 7\r\n\r\n{\"n\":1}",
+        answer: Answer::Has(b" 200 "),
+        halves: &[SILENT, HALF_HEAD, HALF_BODY],
+    },
+    Listener {
+        name: "http with TLS",
+        healthy: b"",
+        answer: Answer::Curl,
+        halves: &[
+            SILENT,
+            (
+                "half a handshake",
+                b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\0\0\0\0",
+            ),
+        ],
+    },
+    Listener {
+        name: "websocket-server",
+        healthy: SOCKET,
+        answer: Answer::Has(b" 101 "),
+        halves: &[
+            SILENT,
+            ("half a handshake", b"GET / HTTP/1.1\r\nHost: h\r\nX-"),
+            (
+                "half a message",
+                b"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                  Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n\
+                  \x81\x89\0\0\0\0{",
+            ),
+        ],
+    },
+    Listener {
+        name: "tcp",
+        healthy: FRAME,
+        answer: Answer::End,
+        halves: &[SILENT, ("half a frame", b"\x02\0\0\0\x21\0\0\0\0")],
+    },
+    Listener {
+        name: "grpc",
+        healthy: CALL,
+        answer: Answer::Has(b"headwate"),
+        halves: &[
+            SILENT,
+            ("half a preface", b"PRI * HTTP/2"),
+            ("half a message", HALF_CALL),
+        ],
+    },
+    Listener {
+        name: "sse-server",
+        healthy: b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        answer: Answer::Has(b" 200 "),
+        halves: &[SILENT, HALF_HEAD],
+    },
+    Listener {
+        name: "websubhub",
+        healthy: b"POST /hub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n",
+        answer: Answer::Has(b"HTTP/1.1 "),
+        halves: &[
+            HALF_HEAD,
+            (
+                "half a body",
+                b"POST /hub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{",
+            ),
+        ],
+    },
+    Listener {
+        name: "prometheus",
+        healthy: b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        answer: Answer::Has(b" 200 "),
+        halves: &[SILENT, HALF_HEAD],
+    },
+    Listener {
+        name: "--http",
+        healthy: b"GET /ready HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        answer: Answer::Has(b"HTTP/1.1 "),
+        halves: &[
+            SILENT,
+            HALF_HEAD,
+            (
+                "half a body",
+                b"POST /stores/query HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99\r\n\
+                  Content-Type: application/json\r\n\r\n{",
+            ),
+        ],
+    },
+];
+
+fn app(ports: &[u16]) -> String {
+    format!(
+        "@app:name('Open')\n\
+         @source(type='http', receiver.url='http://127.0.0.1:{}/in', @map(type='json'))\n\
+         define stream A (n long);\n\
+         @source(type='http', receiver.url='https://127.0.0.1:{}/in', @map(type='json'))\n\
+         define stream S (n long);\n\
+         @source(type='websocket-server', host='127.0.0.1', port='{}', @map(type='json'))\n\
+         define stream B (n long);\n\
+         @source(type='tcp', context='C', @map(type='binary'))\n\
+         define stream C (n long);\n\
+         @source(type='grpc', receiver.url='grpc://127.0.0.1:{}/org.wso2.grpc.EventService/consume', @map(type='json'))\n\
+         define stream D (n long);\n\
+         @sink(type='sse-server', server.url='http://127.0.0.1:{}/events', @map(type='json'))\n\
+         define stream E (n long);\n\
+         @source(type='websubhub', hub.id='h', table.name='Subs', topic.list='a', receiver.url='http://127.0.0.1:{}/hub', @map(type='keyvalue', implicit.cast.enable='true'))\n\
+         define stream F (callback string, topic string, mode string, lease_seconds long, secret string);\n\
+         @sink(type='prometheus', server.url='http://127.0.0.1:{}', metric.type='counter', metric.name='total', value.attribute='n', @map(type='keyvalue'))\n\
+         define stream G (n long);\n\
+         define stream Never (n long);\n\
+         from Never select n insert into E;\n\
+         from Never select n insert into G;\n",
+        ports[0], ports[1], ports[2], ports[4], ports[5], ports[6], ports[7]
+    )
+}
+
+impl Site {
+    fn start(bench: &Bench, descriptors: Option<u32>) -> anyhow::Result<Site> {
+        let ports: Result<Vec<u16>, _> =
+            LISTENERS.iter().map(|_| testservers::free_port()).collect();
+        let ports = ports?;
+        fs::write(bench.path("open.siddhi"), app(&ports))?;
+        let keys = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../crates/connect/src/net/testdata/server.jks");
+        let config = format!(
+            "siddhi:\n  extensions:\n    - extension:\n        name: tcp\n        namespace: source\n        \
+             properties:\n          host: 127.0.0.1\n          port: {}\n    - extension:\n        name: http\n        \
+             namespace: source\n        properties:\n          keyStoreLocation: {}\n          keyStorePassword: \
+             wso2carbon\n          keyPassword: secret12\n",
+            ports[3],
+            keys.display()
+        );
+        fs::write(bench.path("deployment.yaml"), config)?;
+        let limit = descriptors.map_or_else(String::new, |count| format!("ulimit -n {count}; "));
+        let log = fs::File::create(bench.path("log"))?;
+        let child = Command::new("sh")
+            .args(["-c", &format!("{limit}exec \"$0\" \"$@\"")])
+            .arg(&bench.binary)
+            .arg("run")
+            .arg(bench.path("open.siddhi"))
+            .arg("--config")
+            .arg(bench.path("deployment.yaml"))
+            .args(["--http", &format!("127.0.0.1:{}", ports[ports.len() - 1])])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .context("cannot start headwater")?;
+        let site = Site { ports, child };
+        let end = Instant::now() + PATIENCE;
+        for (at, listener) in LISTENERS.iter().enumerate() {
+            while site.served(at).is_err() {
+                ensure!(
+                    Instant::now() < end,
+                    "'{}' does not listen:\n{}",
+                    listener.name,
+                    fs::read_to_string(bench.path("log"))?
+                );
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
+        }
+        Ok(site)
+    }
+
+    /// A client that goes on, on a connection of its own; how long it took.
+    fn served(&self, at: usize) -> anyhow::Result<Duration> {
+        let (listener, port) = (&LISTENERS[at], self.ports[at]);
+        if let Answer::Curl = listener.answer {
+            return curl(port);
+        }
+        let began = Instant::now();
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(listener.healthy)?;
+        if let Answer::End = listener.answer {
+            stream.shutdown(Shutdown::Write)?;
+        }
+        let mut answer = Vec::new();
+        let mut block = [0; 4096];
+        loop {
+            let count = stream.read(&mut block)?;
+            answer.extend_from_slice(&block[..count]);
+            let is_there = match listener.answer {
+                Answer::Has(part) => answer.windows(part.len()).any(|window| window == part),
+                Answer::End | Answer::Curl => count == 0,
+            };
+            if is_there {
+                return Ok(began.elapsed());
+            }
+            ensure!(
+                count > 0,
+                "'{}' ended a connection with {:?}",
+                listener.name,
+                String::from_utf8_lossy(&answer)
+            );
+        }
+    }
+
+    /// Times of so many healthy clients, sorted.
+    fn times(&self, at: usize, count: usize) -> anyhow::Result<Vec<Duration>> {
+        let count = match LISTENERS[at].answer {
+            Answer::Curl => count / 4,
+            _ => count,
+        };
+        let times: anyhow::Result<Vec<Duration>> = (0..count).map(|_| self.served(at)).collect();
+        let mut times = times?;
+        times.sort();
+        Ok(times)
+    }
+
+    /// A line of `/proc/PID/status`, in kB.
+    fn memory(&self, name: &str) -> anyhow::Result<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        number
+            .and_then(|number| number.parse().ok())
+            .with_context(|| format!("no {name} of the process"))
+    }
+
+    /// Hundredths of a second that the process has worked.
+    fn worked(&self) -> anyhow::Result<u64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields = stat.rsplit(") ").next().unwrap_or_default();
+        let numbers = fields.split(' ').skip(11).take(2);
+        Ok(numbers.filter_map(|n| n.parse::<u64>().ok()).sum())
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn curl(port: u16) -> anyhow::Result<Duration> {
+    let output = Command::new("curl")
+        .args(["-sk", "-o", "/dev/null", "-w", "%{http_code} %{time_total}"])
+        .args(["-d", "{\"n\":1}", &format!("https://127.0.0.1:{port}/in")])
+        .output()
+        .context("the command 'curl' is needed (package curl)")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let Some(("200", seconds)) = text.split_once(' ') else {
+        bail!("curl got '{text}'");
+    };
+    Ok(Duration::from_secs_f64(seconds.parse()?))
+}
+
+fn begin(port: u16, bytes: &[u8]) -> anyhow::Result<TcpStream> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).context(
+        "a slow client cannot connect: it takes as many descriptors as clients (ulimit -n 20000)",
+    )?;
+    // One that the server has closed already has done its worst.
+    stream.write_all(bytes).ok();
+    Ok(stream)
+}
+
+fn percentile(times: &[Duration], percent: usize) -> Duration {
+    let index = (times.len() * percent / 100).min(times.len().saturating_sub(1));
+    times.get(index).copied().unwrap_or_default()
+}
+
+pub fn slow_clients(bench: &Bench) -> anyhow::Result<()> {
+    let count = match bench.scale {
+        Scale::Long => SLOW_LONG,
+        Scale::Short | Scale::Sample => SLOW,
+    };
+    let site = Site::start(bench, None)?;
+    let mut amiss = Vec::new();
+    for (at, listener) in LISTENERS.iter().enumerate() {
+        for (half, bytes) in listener.halves {
+            site.times(at, HEALTHY / 10)?;
+            let before = site.times(at, HEALTHY)?;
+            let (during, slow) = attack(&site, at, bytes, count)?;
+            let under = site.times(at, HEALTHY)?;
+            let memory = site.memory("VmRSS:")?;
+            let [before, during, under] =
+                [&before, &during, &under].map(|times| percentile(times, 99));
+            println!(
+                "        {}, {half}: {} slow; p99 of healthy clients {:.1} ms before, {:.1} ms while they \
+                 come, {:.1} ms while they are there; {} MB",
+                listener.name,
+                slow.len(),
+                before.as_secs_f64() * 1e3,
+                during.as_secs_f64() * 1e3,
+                under.as_secs_f64() * 1e3,
+                memory >> 10
+            );
+            if under > (before * SLOWER_MAX).max(SHORT) {
+                amiss.push(format!(
+                    "{}, {half}: {under:?} instead of {before:?}",
+                    listener.name
+                ));
+            }
+        }
+    }
+    let peak = site.memory("VmHWM:")?;
+    println!("        peak of memory {} MB", peak >> 10);
+    ensure!(peak < KILOBYTES_MAX, "{} MB of memory", peak >> 10);
+    ensure!(
+        amiss.is_empty(),
+        "healthy clients waited: {}",
+        amiss.join("; ")
+    );
+    Ok(())
+}
+
+/// Slow clients come, and healthy ones meanwhile: times of these.
+fn attack(
+    site: &Site,
+    at: usize,
+    bytes: &[u8],
+    count: usize,
+) -> anyhow::Result<(Vec<Duration>, Vec<TcpStream>)> {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let healthy = scope.spawn(|| -> anyhow::Result<Vec<Duration>> {
+            let mut times = Vec::new();
+            while !is_over.load(Ordering::Relaxed) {
+                times.push(site.served(at)?);
+            }
+            times.sort();
+            Ok(times)
+        });
+        let slow: anyhow::Result<Vec<TcpStream>> =
+            (0..count).map(|_| begin(site.ports[at], bytes)).collect();
+        is_over.store(true, Ordering::Relaxed);
+        let times = healthy.join().map_err(|_| anyhow::anyhow!("a panic"))??;
+        Ok((times, slow?))
+    })
+}
+
+/// Descriptors that a process is let open, and clients that take them.
+const DESCRIPTORS: u32 = 128;
+const TAKERS: usize = 300;
+/// How long it is watched, the share of a core that it may work, and lines that it may log.
+const WATCHED: Duration = Duration::from_secs(5);
+const PERCENT_MAX: f64 = 3.0;
+const LINES_MAX: usize = 12;
+
+pub fn no_descriptors(bench: &Bench) -> anyhow::Result<()> {
+    for (at, listener) in LISTENERS.iter().enumerate() {
+        let site = Site::start(bench, Some(DESCRIPTORS))?;
+        let lines = || -> anyhow::Result<usize> {
+            Ok(fs::read_to_string(bench.path("log"))?.lines().count())
+        };
+        // Whoever is let in may be closed after a while: enough of them wait to take that place.
+        let bytes = listener.healthy;
+        let bytes = &bytes[..bytes.len() / 2];
+        let mut takers = Vec::new();
+        for _ in 0..TAKERS {
+            takers.push(begin(site.ports[at], bytes)?);
+        }
+        let (worked, said, began) = (site.worked()?, lines()?, Instant::now());
+        std::thread::park_timeout(WATCHED);
+        let percent = (site.worked()? - worked) as f64 / began.elapsed().as_secs_f64();
+        let said = lines()? - said;
+        drop(takers);
+        let began = Instant::now();
+        while site.served(at).is_err() {
+            ensure!(
+                began.elapsed() < PATIENCE,
+                "'{}' serves nobody",
+                listener.name
+            );
+        }
+        println!(
+            "        {}: {percent:.1} % of a core, {said} lines in {} s; served again after {:.2} s",
+            listener.name,
+            WATCHED.as_secs(),
+            began.elapsed().as_secs_f64()
+        );
+        ensure!(
+            percent < PERCENT_MAX && said < LINES_MAX,
+            "'{}' does not rest:\n{}",
+            listener.name,
+            fs::read_to_string(bench.path("log"))?
+        );
+    }
+    Ok(())
+}
