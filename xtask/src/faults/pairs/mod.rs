@@ -55,7 +55,6 @@ pub const PAIRS: &[Pair] = &[
     pair("http -> SQLite", Source::Http, Sink::Sqlite),
     pair("http -> MariaDB", Source::Http, Sink::MariaDb),
     pair("http -> Kafka", Source::Http, Sink::Kafka),
-    pair("http -> file", Source::Http, Sink::File),
     pair("CDC of MariaDB -> SQLite", Source::CdcMariaDb, Sink::Sqlite),
     pair("CDC of MariaDB -> Kafka", Source::CdcMariaDb, Sink::Kafka),
     pair(
