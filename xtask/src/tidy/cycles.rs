@@ -35,7 +35,7 @@ fn check(tree: &Tree) -> anyhow::Result<Findings> {
         let list = cycle.join(", ");
         match size {
             0 => {}
-            ..=MODULES_MAX => findings.note(format!("{name}: {size} ({list})")),
+            1..=MODULES_MAX => findings.note(format!("{name}: {size} ({list})")),
             _ => findings.fault(format!(
                 "{name}: {size} modules reach each other across folders, {MODULES_MAX} may: {list}"
             )),
