@@ -230,6 +230,8 @@ impl Site {
 fn connect(port: u16) -> anyhow::Result<BufReader<TcpStream>> {
     let stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(ANSWER_MAX))?;
+    // Head and body are two writes: the second must not wait for the receipt of the first, 40 ms each.
+    stream.set_nodelay(true)?;
     Ok(BufReader::new(stream))
 }
 
