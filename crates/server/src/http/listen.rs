@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use connect::net::{Crowd, Idle};
+use connect::net::{Clock, Crowd, Idle, Pace};
 use connect::retry::Burst;
 use hyper::Request;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::server::TlsStream;
 use tower_service::Service as _;
 
 use super::gate::Peer;
@@ -131,16 +132,12 @@ async fn accept_all(
             let peer = Peer(peer);
             let served = match acceptor {
                 None => serve_connection(stream, peer, router, limits, &crowd, stopped).await,
-                Some(acceptor) => {
-                    let accepting = tokio::time::timeout(limits.head, acceptor.accept(stream));
-                    match accepting.await {
-                        Ok(Ok(stream)) => {
-                            serve_connection(stream, peer, router, limits, &crowd, stopped).await
-                        }
-                        Ok(Err(error)) => Err(error.to_string()),
-                        Err(_) => Err("the TLS handshake took too long".to_owned()),
+                Some(acceptor) => match shake_hands(&acceptor, stream, limits, &crowd).await {
+                    Ok(stream) => {
+                        serve_connection(stream, peer, router, limits, &crowd, stopped).await
                     }
-                }
+                    Err(cause) => Err(cause),
+                },
             };
             if let Err(cause) = served {
                 tracing::debug!(cause, "HTTP connection failed");
@@ -156,6 +153,21 @@ fn tune(stream: &TcpStream) {
     SockRef::from(stream)
         .set_tcp_user_timeout(Some(UNREAD_MAX))
         .ok();
+}
+
+async fn shake_hands(
+    acceptor: &TlsAcceptor,
+    stream: TcpStream,
+    limits: Limits,
+    crowd: &Crowd,
+) -> Result<TlsStream<TcpStream>, String> {
+    let mut clock = Clock::start(Pace {
+        gap: None,
+        whole: Some(limits.head),
+    });
+    let accepted = clock.wait(crowd, acceptor.accept(stream)).await;
+    let accepted = accepted.map_err(|late| format!("TLS handshake: {late}"))?;
+    accepted.map_err(|error| error.to_string())
 }
 
 async fn serve_connection(
@@ -175,11 +187,16 @@ async fn serve_connection(
         let (answer, idle) = (router.clone().call(request), Arc::clone(&of_line));
         async move {
             let answer = answer.await;
-            match has_come.load(Ordering::Relaxed) {
-                true => idle.end(),
-                false => idle.moved(),
+            if !has_come.swap(true, Ordering::Relaxed) {
+                idle.begin();
             }
-            answer
+            let served = Served(idle);
+            answer.map(|answer| {
+                answer.map(|body| Answer {
+                    body,
+                    _served: served,
+                })
+            })
         }
     });
     let connection = http1::Builder::new()
@@ -245,5 +262,113 @@ impl Body for Arriving {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+/// A request that is served, until its answer has been written: one that never ends, such as a tap's,
+/// lets nobody wait.
+struct Served(Arc<Idle>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The body of an answer.
+struct Answer {
+    body: axum::body::Body,
+    _served: Served,
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    /// An answer that is written as it comes.
+    struct Growing(mpsc::Receiver<&'static str>);
+
+    impl Body for Growing {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            let piece = self.0.poll_recv(context);
+            piece.map(|piece| piece.map(|piece| Ok(Frame::data(Bytes::from(piece)))))
+        }
+    }
+
+    async fn read_until(stream: &mut TcpStream, end: &str) {
+        let mut answer = String::new();
+        while !answer.ends_with(end) {
+            let mut piece = [0; 256];
+            let count = stream.read(&mut piece).await.expect("it is open");
+            assert_ne!(count, 0, "closed after {answer:?}");
+            answer.push_str(std::str::from_utf8(&piece[..count]).expect("a text"));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_being_written_keeps_its_place_on_a_full_listener() {
+        let (pieces, growing) = mpsc::channel(1);
+        let growing = Arc::new(std::sync::Mutex::new(Some(growing)));
+        let rows = get(move || async move {
+            let growing = growing.lock().expect("it is whole").take();
+            axum::body::Body::new(Growing(growing.expect("it is asked for once")))
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let limits = Limits {
+            connections: 2,
+            ..Limits::default()
+        };
+        let (stop, stopped) = watch::channel(false);
+        let router = Router::new().route("/rows", rows);
+        let served = tokio::task::spawn(serve(listener, router, None, limits, stopped));
+
+        let mut reader = TcpStream::connect(address).await.expect("it listens");
+        let head = b"GET /rows HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        reader.write_all(head).await.expect("it is taken");
+        pieces.send("one\n").await.expect("it is read");
+        read_until(&mut reader, "one\n\r\n").await;
+        // Who came later and asks nothing gives way; the reader, who has had no row since before, does not.
+        // The second of them comes when the reader has been without a row for longer than it may be silent.
+        for _ in 0..2 {
+            let mut silent = TcpStream::connect(address).await.expect("it listens");
+            assert_eq!(silent.read(&mut [0; 1]).await.unwrap_or(0), 0);
+        }
+        pieces.send("two\n").await.expect("it is read");
+        read_until(&mut reader, "two\n\r\n").await;
+
+        drop((pieces, reader));
+        stop.send_replace(true);
+        served.await.expect("it ends");
     }
 }
