@@ -94,11 +94,15 @@ pub struct SourceMetrics {
 }
 
 impl SourceMetrics {
-    /// Bytes of what it found at its start that it has not read yet; `None` where that is not known.
+    /// Bytes of what it found at its start that it has not read yet, 0 once it has ended; `None` where that
+    /// is not known.
     pub fn bytes_waiting(&self) -> Option<u64> {
         let expected = self.bytes_expected.get();
-        let has_ended = self.has_ended.load(Ordering::Relaxed);
-        (expected > 0 && !has_ended).then(|| expected.saturating_sub(self.bytes.get()))
+        let left = match self.has_ended.load(Ordering::Relaxed) {
+            true => 0,
+            false => expected.saturating_sub(self.bytes.get()),
+        };
+        (expected > 0).then_some(left)
     }
 
     /// Records that wait in all its inputs, as far as it is known.

@@ -12,7 +12,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -50,37 +50,53 @@ pub fn published(dir: &Path, name: &str, own: &str) -> PathBuf {
     path
 }
 
-/// A text that grows, and that others wait for.
+/// What a process writes: a text that grows until the process ends, and that others wait for.
 #[derive(Clone, Default)]
-struct Said(Arc<(Mutex<String>, Condvar)>);
+struct Said(Arc<(Mutex<Transcript>, Condvar)>);
+
+#[derive(Default)]
+struct Transcript {
+    text: String,
+    /// Nothing follows: the process has ended.
+    is_whole: bool,
+}
 
 impl Said {
     fn follow(&self, from: impl std::io::Read + Send + 'static) {
         let said = self.clone();
         std::thread::spawn(move || {
-            for line in BufReader::new(from).lines() {
-                let Ok(line) = line else { return };
-                let mut text = said.0.0.lock().expect("no panic");
-                text.push_str(&line);
-                text.push('\n');
+            for line in BufReader::new(from).lines().map_while(Result::ok) {
+                let mut transcript = said.lock();
+                transcript.text.push_str(&line);
+                transcript.text.push('\n');
                 said.0.1.notify_all();
             }
+            said.lock().is_whole = true;
+            said.0.1.notify_all();
         });
     }
 
-    fn get(&self) -> String {
-        self.0.0.lock().expect("no panic").clone()
+    fn lock(&self) -> MutexGuard<'_, Transcript> {
+        self.0.0.lock().expect("no panic")
     }
 
+    fn get(&self) -> String {
+        self.lock().text.clone()
+    }
+
+    /// Fails at once where the process ends without it.
     #[track_caller]
     fn wait_for(&self, what: &str, is_there: impl Fn(&str) -> bool) {
-        let text = self.0.0.lock().expect("no panic");
-        let (text, waited) = self
+        let (transcript, waited) = self
             .0
             .1
-            .wait_timeout_while(text, PATIENCE, |text| !is_there(text))
+            .wait_timeout_while(self.lock(), PATIENCE, |transcript| {
+                !is_there(&transcript.text) && !transcript.is_whole
+            })
             .expect("no panic");
+        let text = &transcript.text;
         assert!(!waited.timed_out(), "{what} never came: {text}");
+        assert!(is_there(text), "the process ended without {what}: {text}");
     }
 }
 
