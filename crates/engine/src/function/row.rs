@@ -140,6 +140,8 @@ impl Evaluate for CallSite {
                 }
             }
         }
+        // A text may be large, and the next call hours away.
+        self.values.clear();
         out.finish()
     }
 
