@@ -32,6 +32,9 @@ use connect::option::{Settings, number};
 /// What Siddhi sets, and what differs between the defaults of Java's client and of librdkafka.
 pub(super) const DEFAULTS: &[(&str, &str)] = &[
     ("session.timeout.ms", "30000"),
+    // With a heartbeat a member hears that its group is rebalanced. Who joins, or comes back after a crash
+    // meanwhile, waits for the last one to hear: 3 s by default.
+    ("heartbeat.interval.ms", "1000"),
     ("auto.offset.reset", "earliest"),
     ("isolation.level", "read_uncommitted"),
     ("allow.auto.create.topics", "true"),
