@@ -19,8 +19,44 @@ use tokio::task::JoinHandle;
 use super::{Workers, signs_of_life};
 use crate::retry::Burst;
 
-/// Pause after a connection that could not be accepted, for want of open files as a rule.
+/// Pauses after a connection that could not be accepted, for want of open files as a rule: the first one,
+/// and the longest. A client waits no longer than that once there is a file for it.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+const ACCEPT_PAUSE_MAX: Duration = Duration::from_millis(200);
+
+/// Accepts the connections of a listener, and rests while none can be accepted: a descriptor comes free
+/// without a sign of it, and looking for one costs as much as serving somebody.
+#[derive(Default)]
+pub struct Accepts {
+    failures: Burst,
+    /// That of the next failure; none after a success.
+    pause: Duration,
+}
+
+impl Accepts {
+    /// The next connection. `say` says that none could be accepted so many times, at most once a second.
+    pub async fn next(
+        &mut self,
+        listener: &TcpListener,
+        say: impl Fn(u64, &io::Error),
+    ) -> (TcpStream, SocketAddr) {
+        loop {
+            match listener.accept().await {
+                Ok(accepted) => {
+                    self.pause = Duration::ZERO;
+                    return accepted;
+                }
+                Err(error) => {
+                    if let Some(times) = self.failures.note() {
+                        say(times, &error);
+                    }
+                    self.pause = (self.pause * 2).clamp(ACCEPT_PAUSE, ACCEPT_PAUSE_MAX);
+                    tokio::time::sleep(self.pause).await;
+                }
+            }
+        }
+    }
+}
 
 /// Settings of a listening socket and of its connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -167,21 +203,15 @@ impl Accepting {
         serve: &(impl Fn(TcpStream, watch::Receiver<bool>) -> F + Clone + Send + Sync + 'static),
         stopped: &watch::Receiver<bool>,
     ) {
-        let failures = Burst::default();
+        let mut accepts = Accepts::default();
         for turn in 0.. {
             let Ok(permit) = Arc::clone(&self.connections).acquire_owned().await else {
                 return;
             };
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    if let Some(times) = failures.note() {
-                        tracing::warn!(times, cause = %error, "cannot accept connections; retrying");
-                    }
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
-                }
+            let say = |times: u64, cause: &io::Error| {
+                tracing::warn!(times, %cause, "cannot accept connections; retrying");
             };
+            let (stream, _) = accepts.next(listener, say).await;
             // Back to the system, so that the worker that serves it also waits for it.
             let Ok(stream) = stream.into_std() else {
                 continue;

@@ -37,7 +37,7 @@ pub use dial::{Line, dial, dial_patient, signs_of_life};
 pub use in_flight::{InFlight, Number, WAITING_MAX};
 pub use ingress::{Body, Delivery, Ingress, Receiver, Unpushed, place_of, reads_text};
 pub use keystore::KeyStore;
-pub use listen::{Listening, SocketOptions, tell_if_open};
+pub use listen::{Accepts, Listening, SocketOptions, tell_if_open};
 pub use liveness::{Liveness, QUIET};
 pub use pace::{Clock, Crowd, Idle, Late, Pace};
 pub use ports::{Lease, Port, Ports, Protocol, Served};

@@ -23,8 +23,8 @@ use connect::url::decode;
 /// What the text format calls itself.
 pub(super) const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Scrapers at once.
-const CONNECTIONS_MAX: u32 = 64;
+/// Connections at once. Scrapers are few; a port with few places is soon full of clients that ask for nothing.
+const CONNECTIONS_MAX: u32 = 256;
 
 /// The longest wait for a request.
 const IDLE: Duration = Duration::from_secs(60);

@@ -74,7 +74,7 @@ fn without_descriptors_it_waits_quietly_and_goes_on_when_there_are_some() {
     let busy = worked(run.0.id()) - before;
     let share = u128::from(busy) * 1000 / elapsed.as_millis();
     assert!(
-        share < 20,
+        share < 10,
         "it worked for {busy} of {} ms / 10",
         elapsed.as_millis()
     );

@@ -1,5 +1,6 @@
 //! Accepts connections and serves their requests.
 
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use connect::net::{Clock, Crowd, Idle, Pace};
-use connect::retry::Burst;
+use connect::net::{Accepts, Clock, Crowd, Idle, Pace};
 use hyper::Request;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
@@ -40,9 +40,6 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Time for which a client may leave an answer unread.
 const UNREAD_MAX: Duration = Duration::from_secs(60);
-
-/// Pause after a connection that could not be accepted, mostly for want of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// How the next connection is encrypted.
 pub(super) type Tls = watch::Receiver<Arc<ServerConfig>>;
@@ -104,25 +101,18 @@ async fn accept_all(
     connections: &Arc<Semaphore>,
     stopped: &watch::Receiver<bool>,
 ) {
-    let failures = Burst::default();
+    let mut accepts = Accepts::default();
     let crowd = Arc::new(Crowd::new(limits.connections));
     // Closed never, so this loop ends with the future alone.
     while let Ok(permit) = Arc::clone(connections).acquire_owned().await {
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                if let Some(times) = failures.note() {
-                    let cause = &error;
-                    tracing::warn!(
-                        times,
-                        %cause,
-                        "cannot accept HTTP connections; they wait and are retried"
-                    );
-                }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
+        let say = |times: u64, cause: &io::Error| {
+            tracing::warn!(
+                times,
+                %cause,
+                "cannot accept HTTP connections; they wait and are retried"
+            );
         };
+        let (stream, peer) = accepts.next(listener, say).await;
         let (router, stopped) = (router.clone(), stopped.clone());
         let acceptor = tls.map(|tls| TlsAcceptor::from(tls.borrow().clone()));
         let crowd = Arc::clone(&crowd);
