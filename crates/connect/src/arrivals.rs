@@ -1,9 +1,10 @@
 //! What comes in on all ports of a server: the bytes that are being read, against one budget.
 //!
 //! Whoever reads a body, a frame or a message takes its bytes from the budget before it has room made for
-//! them, and gives them back when their source has taken them. Promises: beyond the budget nobody reads
-//! on, but for one reader, who always may, so that half-read bodies cannot keep each other waiting; no
-//! body is larger than the budget. One value per server, in [`crate::shared::Shared`].
+//! them. They travel on with the message and with its rows, and are given back when the executor has taken
+//! those. Promises: beyond the budget nobody reads on, but for one reader, who always may, so that half-read
+//! bodies cannot keep each other waiting; no body is larger than the budget. One value per server, in
+//! [`crate::shared::Shared`].
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -35,8 +36,8 @@ pub struct Arrivals {
 struct State {
     max: u64,
     held: u64,
-    /// Who may read beyond the budget.
-    finisher: Option<u64>,
+    /// Somebody reads beyond the budget.
+    has_finisher: bool,
     /// Who waits for bytes, the oldest first.
     waiting: BTreeMap<u64, Waker>,
 }
@@ -47,7 +48,7 @@ impl Default for Arrivals {
             state: Mutex::new(State {
                 max: BYTES_MAX,
                 held: 0,
-                finisher: None,
+                has_finisher: false,
                 waiting: BTreeMap::new(),
             }),
             number: AtomicU64::new(0),
@@ -87,7 +88,7 @@ impl Arrivals {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Bytes that are being read.
+    /// Bytes that are being read, or wait for their source or executor.
     pub fn held(&self) -> u64 {
         self.lock().held
     }
@@ -108,6 +109,8 @@ impl Arrivals {
             arrivals: Arc::clone(self),
             number: self.number.fetch_add(1, Ordering::Relaxed),
             held: 0,
+            is_finisher: false,
+            has_waited: false,
         }
     }
 }
@@ -115,7 +118,7 @@ impl Arrivals {
 impl State {
     /// The oldest of those who wait looks again, and has the next one look where there is still room.
     fn wake(&mut self) {
-        if (self.held < self.max || self.finisher.is_none())
+        if (self.held < self.max || !self.has_finisher)
             && let Some((_, waker)) = self.waiting.pop_first()
         {
             waker.wake();
@@ -123,12 +126,16 @@ impl State {
     }
 }
 
-/// The bytes of one body, frame or message, given back when dropped.
+/// The bytes of one body, frame or message, or of the rows of some, given back when dropped.
 #[derive(Debug)]
 pub struct Account {
     arrivals: Arc<Arrivals>,
     number: u64,
     held: u64,
+    /// It may read beyond the budget, until it has given everything back.
+    is_finisher: bool,
+    /// It may be among those who wait.
+    has_waited: bool,
 }
 
 impl Account {
@@ -150,19 +157,36 @@ impl Account {
         }
         let mut state = self.arrivals.lock();
         let fits = state.held + more <= state.max;
-        let is_finisher = state.finisher == Some(self.number);
-        if !fits && !is_finisher && state.finisher.is_some() {
+        if !fits && !self.is_finisher && state.has_finisher {
             state.waiting.insert(self.number, context.waker().clone());
+            self.has_waited = true;
             return Poll::Pending;
         }
         if !fits {
-            state.finisher = Some(self.number);
+            state.has_finisher = true;
+            self.is_finisher = true;
         }
         state.held += more;
         self.held += more;
-        state.waiting.remove(&self.number);
+        if std::mem::take(&mut self.has_waited) {
+            state.waiting.remove(&self.number);
+        }
         state.wake();
         Poll::Ready(())
+    }
+
+    /// All that it holds, for what was read with it; it goes on with nothing.
+    pub fn hand_on(&mut self) -> Account {
+        let mut of_message = self.arrivals.open();
+        of_message.held = std::mem::take(&mut self.held);
+        of_message.is_finisher = std::mem::take(&mut self.is_finisher);
+        of_message
+    }
+
+    /// Takes over what another account of the same server holds, which reads no more.
+    pub fn absorb(&mut self, mut other: Account) {
+        self.held += std::mem::take(&mut other.held);
+        self.is_finisher |= std::mem::take(&mut other.is_finisher);
     }
 
     /// As [`Account::poll_hold`].
@@ -183,10 +207,12 @@ impl Account {
         self.held -= bytes;
         state.held -= bytes;
         if self.held == 0 {
-            if state.finisher == Some(self.number) {
-                state.finisher = None;
+            if std::mem::take(&mut self.is_finisher) {
+                state.has_finisher = false;
             }
-            state.waiting.remove(&self.number);
+            if std::mem::take(&mut self.has_waited) {
+                state.waiting.remove(&self.number);
+            }
         }
         state.wake();
     }
@@ -194,7 +220,10 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.give_back(self.held);
+        // One that was absorbed, or never read anything, has nothing to give.
+        if self.held > 0 || self.is_finisher || self.has_waited {
+            self.give_back(self.held);
+        }
     }
 }
 
@@ -230,6 +259,24 @@ mod tests {
         assert_eq!(arrivals.held(), 1);
         drop(a);
         assert_eq!(arrivals.held(), 0);
+    }
+
+    #[test]
+    fn what_was_read_is_held_as_one_until_its_rows_have_been_taken() {
+        let arrivals = Arc::new(Arrivals::default());
+        arrivals.limit(0);
+        let all = BYTES_MIN as usize;
+        let (mut rows, mut finisher) = (arrivals.open(), arrivals.open());
+        assert!(holds(&mut rows, all) && holds(&mut finisher, all));
+        rows.absorb(finisher.hand_on());
+        drop(finisher);
+        let mut next = arrivals.open();
+        assert!(!holds(&mut next, 1), "the finisher's rows are still there");
+        assert_eq!(arrivals.held(), 2 * all as u64);
+        drop(rows);
+        assert_eq!(arrivals.waiting(), 0, "it was woken");
+        assert!(holds(&mut next, all));
+        assert_eq!(arrivals.held(), all as u64);
     }
 
     #[test]

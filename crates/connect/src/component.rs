@@ -16,6 +16,7 @@ use plan::store::{Operation, OperationId};
 use plan::{Mapping, Table, Transport};
 
 use crate::answer::AnswerCounts;
+use crate::arrivals::Account;
 use crate::error::Error;
 use crate::message::{Message, Messages, Undelivered};
 use crate::rows::{Lines, Properties, Rejected, Rows};
@@ -354,6 +355,10 @@ pub trait SourceLink {
     /// came of it); blocks while the app is full. The position is what [`Source::restore`] gets; what
     /// the mapper holds is saved with it.
     fn post(&mut self, position: &[u8]) -> Result<Sequence, Error>;
+
+    /// What was mapped last holds bytes of the server's budget, until the executor has taken the next
+    /// batch. Given back at once where nothing waits between source and executor.
+    fn hold(&mut self, _bytes: Account) {}
 
     /// The only way to wait.
     fn wait(&mut self, timeout: Duration) -> Signal;

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use connect::arrivals::Account;
 use connect::component::{
     Connection, Finished, Payload, Progress, Room, Sequence, Signal, Source, SourceLink, Waker,
 };
@@ -276,6 +277,7 @@ impl SourceThread {
             input: String::new(),
             record: None,
             rejected: Vec::new(),
+            held: None,
             refusal: None,
             was_busy: false,
             was_connected: false,
@@ -396,6 +398,8 @@ struct Link<'a> {
     /// Input and number of the record that is read, where the source counts records.
     record: Option<(Arc<str>, i64)>,
     rejected: Vec<PlacedRejected>,
+    /// Bytes of the server's budget that the next batch holds.
+    held: Option<Account>,
     /// Why something of the last message was rejected.
     refusal: Option<String>,
     /// Rows were posted, or something was acknowledged, in this run.
@@ -608,6 +612,7 @@ impl SourceLink for Link<'_> {
                 mapper,
             },
             rejected: std::mem::take(&mut self.rejected),
+            held: self.held.take(),
             span: self.span(rows),
         };
         let weight = Weight {
@@ -617,6 +622,13 @@ impl SourceLink for Link<'_> {
         let input = ExecutorInput::SourceBatch(Box::new(post));
         self.push(input, weight)?;
         Ok(self.sequence)
+    }
+
+    fn hold(&mut self, bytes: Account) {
+        match &mut self.held {
+            Some(held) => held.absorb(bytes),
+            none => *none = Some(bytes),
+        }
     }
 
     fn wait(&mut self, timeout: Duration) -> Signal {

@@ -46,7 +46,7 @@ pub struct Delivery {
     pub verdict: Option<oneshot::Sender<Option<String>>>,
     /// Where the server can give what follows it once more: the source goes on behind it.
     pub place: Option<Place>,
-    /// The bytes of the body in the budget of the server, until it has been mapped.
+    /// The bytes of the body in the budget of the server, until the executor has taken its rows.
     held: Option<Account>,
 }
 
@@ -116,7 +116,7 @@ impl Delivery {
         }
     }
 
-    /// The bytes of the body are of the budget until it has been mapped.
+    /// The bytes of the body are of the budget until the executor has taken its rows.
     pub fn holding(mut self, account: Account) -> Delivery {
         self.held = Some(account);
         self
@@ -488,8 +488,11 @@ fn hand_over(
             properties.set(index, value);
         }
         let room = link.map(delivery.body.payload(), properties);
-        // Its rows may have to wait for the executor: the body need not.
-        drop((delivery.body, delivery.held));
+        // Its rows may have to wait for the executor: the body need not, but its bytes are theirs now.
+        drop(delivery.body);
+        if let Some(held) = delivery.held {
+            link.hold(held);
+        }
         if let Some(verdict) = delivery.verdict {
             // Who no longer waits is not told.
             verdict.send(link.take_refusal()).ok();

@@ -1,9 +1,10 @@
 //! The body of a call as it comes: a message that has begun has its time.
 //!
 //! Messages of gRPC have a byte of flags and four of length in front. A call may stay silent between two
-//! messages for as long as it likes, not within one.
+//! messages for as long as it likes, not within one. What a message holds of the server's budget goes on
+//! with it, by [`Complete`].
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -58,6 +59,29 @@ impl Framing {
     }
 }
 
+/// What complete messages of a call hold, until they are given to their source.
+#[derive(Clone, Default)]
+pub(super) struct Complete(Arc<Mutex<Option<Account>>>);
+
+impl Complete {
+    fn lock(&self) -> MutexGuard<'_, Option<Account>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, account: Account) {
+        let mut all = self.lock();
+        match &mut *all {
+            Some(all) => all.absorb(account),
+            none => *none = Some(account),
+        }
+    }
+
+    /// What the messages hold that have come since the last time.
+    pub fn take(&self) -> Option<Account> {
+        self.lock().take()
+    }
+}
+
 struct Reading {
     body: Incoming,
     port: Arc<Port>,
@@ -66,6 +90,7 @@ struct Reading {
     clock: Option<Clock>,
     /// Bytes of the message that has begun.
     account: Account,
+    complete: Complete,
     /// Of its connection, which is busy as long as the call is open.
     idle: Arc<Idle>,
 }
@@ -101,7 +126,7 @@ impl Reading {
         if let Some(data) = frame.data_ref() {
             let has_ended = self.framing.pass(data);
             if has_ended {
-                self.account.keep(0);
+                self.complete.add(self.account.hand_on());
             }
             if self.framing.is_inside() {
                 let held = self.account.held() + data.len();
@@ -135,17 +160,20 @@ fn too_late(port: &Port, late: Late) -> Status {
     Status::deadline_exceeded(format!("the message came too slowly: {late}"))
 }
 
-/// A body that ends with `DEADLINE_EXCEEDED` where a message does not come in its time.
+/// A body that ends with `DEADLINE_EXCEEDED` where a message does not come in its time, and holds what it
+/// reads of the budget.
 pub(super) fn timed(
     body: Incoming,
     port: Arc<Port>,
     idle: Arc<Idle>,
+    complete: &Complete,
 ) -> impl Body<Data = Bytes, Error = Status> + Send + 'static {
     let account = port.protocol.arrivals.open();
     idle.begin();
     let reading = Reading {
         body,
         account,
+        complete: complete.clone(),
         port,
         framing: Framing::default(),
         clock: None,

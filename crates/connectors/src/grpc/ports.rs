@@ -22,7 +22,7 @@ use tonic::metadata::MetadataMap;
 use tonic::server::{Grpc, StreamingService};
 use tonic::{Status, Streaming};
 
-use super::body;
+use super::body::{self, Complete};
 use super::service::Reply;
 use super::wire::{Event, Raw};
 use connect::arrivals::Arrivals;
@@ -187,9 +187,16 @@ async fn answer(
             }
         },
     };
-    let request = request.map(|body| body::timed(body, Arc::clone(&port), Arc::clone(idle)));
+    let complete = Complete::default();
+    let timed = |body| body::timed(body, Arc::clone(&port), Arc::clone(idle), &complete);
+    let request = request.map(timed);
     let mut grpc = Grpc::new(Raw).max_decoding_message_size(port.protocol.message_bytes);
-    grpc.streaming(Exchange { port, way }, request).await
+    let exchange = Exchange {
+        port,
+        way,
+        complete,
+    };
+    grpc.streaming(exchange, request).await
 }
 
 enum Way {
@@ -201,12 +208,14 @@ enum Way {
 struct Exchange {
     port: Arc<Port>,
     way: Way,
+    complete: Complete,
 }
 
 impl Clone for Exchange {
     fn clone(&self) -> Exchange {
         Exchange {
             port: Arc::clone(&self.port),
+            complete: self.complete.clone(),
             way: match &self.way {
                 Way::Events { is_answered } => Way::Events {
                     is_answered: *is_answered,
@@ -309,6 +318,10 @@ impl Exchange {
         let delivery = match text {
             Some(text) => Delivery::text(text, properties),
             None => Delivery::payload(message, false, properties),
+        };
+        let delivery = match self.complete.take() {
+            Some(held) => delivery.holding(held),
+            None => delivery,
         };
         Ok((route, delivery, id))
     }

@@ -40,7 +40,7 @@ pub(super) const BODY_BYTES_MAX: usize = 64 << 20;
 const BLOCK_BYTES: usize = 64 << 10;
 
 /// A body of which so many bytes are there is moved no more.
-const MOVED_BYTES_MAX: usize = 1 << 20;
+const MOVED_BYTES_MAX: usize = 256 << 10;
 
 /// Longest wait for bytes of the budget.
 const ROOM_MAX: Duration = Duration::from_secs(60);

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 
 use super::frame::{self, Frame};
-use connect::arrivals::Arrivals;
+use connect::arrivals::{Account, Arrivals};
 use connect::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
 use connect::net::{
@@ -253,13 +253,18 @@ impl TcpListeners {
     }
 
     /// Gives a frame to its source, which may have to run first. `None`: no source has this context.
-    async fn give(&self, context: &str, data: &Bytes) -> Option<Arc<Ingress>> {
+    async fn give(
+        &self,
+        context: &str,
+        data: &Bytes,
+        account: &mut Account,
+    ) -> Option<Arc<Ingress>> {
         loop {
             // Made before the look, so that no change in between is missed.
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
             match self.ingress(context) {
-                Some(ingress) if is_given(&ingress, data).await => return Some(ingress),
+                Some(ingress) if is_given(&ingress, data, account).await => return Some(ingress),
                 None if !self.listener.is_kept() => return None,
                 _ => changed.await,
             }
@@ -343,7 +348,6 @@ async fn take_frames(
         () = listeners.crowd.gives_way(|| Some(since)) => return Ok(()),
     }
     loop {
-        // Held until the source has taken the frame.
         let mut account = arrivals.open();
         let read = frame::read(from, Pace::default(), &listeners.crowd, &mut account);
         let Some(Frame { channel, data }) = read.await? else {
@@ -351,11 +355,11 @@ async fn take_frames(
         };
         if let Some((context, ingress)) = &known
             && *context == channel
-            && is_given(ingress, &data).await
+            && is_given(ingress, &data, &mut account).await
         {
             continue;
         }
-        known = match listeners.give(&channel, &data).await {
+        known = match listeners.give(&channel, &data, &mut account).await {
             Some(ingress) => Some((channel, ingress)),
             None => {
                 dropped.say(channel);
@@ -365,8 +369,13 @@ async fn take_frames(
     }
 }
 
-/// False: its source does not run.
-async fn is_given(ingress: &Ingress, data: &Bytes) -> bool {
-    let delivery = Delivery::bytes(data.clone(), Vec::new());
-    ingress.push(delivery).await.is_ok()
+/// Gives a frame to its source, with the bytes that it holds of the budget. False: the source does not run.
+async fn is_given(ingress: &Ingress, data: &Bytes, account: &mut Account) -> bool {
+    let delivery = Delivery::bytes(data.clone(), Vec::new()).holding(account.hand_on());
+    let is_given = ingress.push(delivery).await.is_ok();
+    if !is_given {
+        // It is still here.
+        account.hold(data.len()).await;
+    }
+    is_given
 }

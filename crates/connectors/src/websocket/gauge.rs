@@ -59,6 +59,11 @@ impl Gauge {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A message is complete: what it holds of the budget goes on with it.
+    pub fn hand_on(&self) -> Account {
+        self.lock().account.hand_on()
+    }
+
     /// A message is complete, and has been handed over.
     pub fn done(&self) {
         let mut unfinished = self.lock();

@@ -382,7 +382,8 @@ impl Session {
                 match reader.next(pulse).await {
                     Ok(Said::Message { bytes, is_text }) => {
                         let is_text = reads.as_text(is_text);
-                        let delivery = Delivery::payload(bytes, is_text, Vec::new());
+                        let delivery =
+                            Delivery::payload(bytes, is_text, Vec::new()).holding(gauge.hand_on());
                         pulse.deaf();
                         if ingress.push(delivery).await.is_err() {
                             return End::Done;

@@ -147,6 +147,65 @@ fn a_body_larger_than_the_budget_is_refused_and_the_others_are_read_one_by_one()
 }
 
 #[test]
+fn rows_that_wait_for_their_app_are_of_the_budget_and_the_next_bodies_wait() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let database = folder.path().join("out.db");
+    let lock = rusqlite::Connection::open(&database).expect("opens");
+    let apps = Apps::new(free_port(), 1);
+    let app = APP.replace(
+        "from In select *",
+        "@store(type='rdbms', jdbc.url='jdbc:sqlite:{options}')\ndefine table T (n long);\n\
+         from In left outer join T on In.n == T.n select In.n as n",
+    );
+    let app = app.replace("in', {options},", "in',");
+    let app = apps.write("app", &app, database.to_str().expect("UTF-8"));
+    let http = format!("127.0.0.1:{}", free_port());
+    let listener = Listener {
+        port: apps.port(),
+        run: Running::connected(&[&app, "--memory-limit", "4MB", "--http", &http], 1),
+        _apps: apps,
+    };
+    let metric = |name: &str| {
+        let (_, text) = curl(&[&format!("http://{http}/metrics")]);
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|rest| rest.trim().parse::<u64>().ok())
+    };
+    // The app waits for its table, and its source for the app.
+    lock.execute_batch("begin exclusive").expect("locks");
+    let body = format!("{{\"event\":{{\"n\":1}}{}}}", " ".repeat(600_000));
+    let length = format!("Content-Length: {}", body.len());
+    let clients: Vec<_> = (0..12).map(|_| listener.begin(&length, "")).collect();
+    std::thread::scope(|scope| {
+        let body = &body;
+        let answers: Vec<_> = clients
+            .into_iter()
+            .map(|mut stream| {
+                scope.spawn(move || {
+                    stream.write_all(body.as_bytes()).expect("it reads");
+                    let mut line = [0; 12];
+                    stream.read_exact(&mut line).expect("an answer");
+                    String::from_utf8_lossy(&line).into_owned()
+                })
+            })
+            .collect();
+        eventually("most of them wait", || {
+            metric("headwater_arriving_waiting").is_some_and(|waiting| waiting >= 9)
+        });
+        let held = metric("headwater_arriving_bytes").expect("a number");
+        assert!(held <= 2 << 20, "{held}");
+        lock.execute_batch("commit").expect("unlocks");
+        for answer in answers {
+            assert_eq!(answer.join().expect("no panic"), "HTTP/1.1 200");
+        }
+    });
+    eventually("all is given back", || {
+        metric("headwater_arriving_bytes") == Some(0)
+    });
+    listener.run.out_has("got", 12);
+    assert_eq!(listener.run.stop().0, Some(0));
+}
+
+#[test]
 fn pages_of_other_origins_are_refused() {
     let evil = "Origin: http://evil.example";
     let preflight = |listener: &Listener| {

@@ -415,6 +415,8 @@ impl Executor {
             drop(process);
             self.span = None;
         }
+        // Its rows are where windows, tables and sinks count them, or gone.
+        drop(source_batch.held);
         let source = &mut self.sources[source_batch.source];
         source.position = Some(source_batch.position);
         source.sequence = source_batch.sequence;

@@ -1,5 +1,6 @@
 //! What a source hands over: rows, the position after them, and what its mapper rejected.
 
+use connect::arrivals::Account;
 use connect::component::Sequence;
 use connect::rows::Rejected;
 use event::Batch;
@@ -14,6 +15,8 @@ pub(crate) struct SourceBatch {
     pub batch: Option<Batch>,
     pub position: Position,
     pub rejected: Vec<PlacedRejected>,
+    /// The bytes of its messages in the budget of the server.
+    pub held: Option<Account>,
     /// It is followed on its way.
     pub span: Option<Span>,
 }
