@@ -230,8 +230,8 @@ const KINDS: &[(ConnectorKind, &str)] = &[
     (ConnectorKind::Distribution, "Distribution strategies"),
 ];
 
-/// One line for each component, by kind.
-pub fn list(catalog: &Catalog) -> String {
+/// One line for each component, by kind; `missing` as in [`to_json`].
+pub fn list(catalog: &Catalog, missing: impl Fn(&ConnectorSpec) -> Option<&'static str>) -> String {
     let mut out = String::new();
     let width = catalog
         .all_connectors()
@@ -241,12 +241,15 @@ pub fn list(catalog: &Catalog) -> String {
     for (kind, title) in KINDS {
         line(&mut out, format_args!("{title}"));
         for spec in catalog.connectors(*kind) {
+            let status = match missing(spec) {
+                Some(_) => "absent",
+                None => status_name(spec.status),
+            };
             line(
                 &mut out,
                 format_args!(
-                    "  {:width$}  {:5}  {}",
+                    "  {:width$}  {status:6}  {}",
                     display_name(spec),
-                    status_name(spec.status),
                     spec.summary
                 ),
             );

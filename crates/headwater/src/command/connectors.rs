@@ -23,7 +23,7 @@ pub fn run(args: &ConnectorsArgs, output: &Output) -> anyhow::Result<u8> {
             false => output.print(&found.join("\n"))?,
         }
     } else {
-        output.print(&pages::list(&catalog))?;
+        output.print(&pages::list(&catalog, absent_feature))?;
         let absent = absent(&catalog);
         if !absent.is_empty() {
             output.print(&absent)?;
