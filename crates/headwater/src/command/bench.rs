@@ -1,60 +1,83 @@
 //! `headwater bench`.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context as _;
 use bench::{Options, SCENARIOS};
 use lang::suggest::nearest;
+use serde_json::Value as Json;
 use server::Error;
 
 use crate::cli::BenchArgs;
 use crate::output::Output;
 
+/// What is measured by the parts of a server alone, or by commands of its own: name, what it is, and how it
+/// is run.
+const BENCHES: &[(&str, &str, fn(&BenchArgs) -> anyhow::Result<Found>)] = &[
+    ("engine", bench::engine::ABOUT, engine),
+    ("state", bench::state::ABOUT, state),
+    ("errors", bench::errors::ABOUT, errors),
+];
+
+/// What a run has found.
+struct Found {
+    json: Json,
+    words: String,
+    is_right: bool,
+}
+
 pub fn run(args: &BenchArgs, output: &Output) -> anyhow::Result<u8> {
     let Some(name) = &args.name else {
-        for scenario in SCENARIOS {
-            output.print(&format!("{:<14}{}\n", scenario.name(), scenario.about()))?;
+        let scenarios = SCENARIOS.iter().map(|s| (s.name(), s.about()));
+        let benches = BENCHES.iter().map(|(name, about, _)| (*name, *about));
+        for (name, about) in scenarios.chain(benches) {
+            output.print(&format!("{name:<14}{about}\n"))?;
         }
-        output.print(&format!("{:<14}{}\n", "engine", bench::engine::ABOUT))?;
-        output.print(&format!("{:<14}{}\n", "state", bench::state::ABOUT))?;
-        output.print(&format!("{:<14}{}\n", "errors", bench::errors::ABOUT))?;
         return Ok(0);
     };
-    let progress = |line: &str| {
-        // Nobody is left to tell when standard error cannot be written.
-        writeln!(std::io::stderr().lock(), "{line}").ok();
+    let found = match BENCHES.iter().find(|(bench, _, _)| bench == name) {
+        Some((_, _, run)) => run(args)?,
+        None => scenario(name, args)?,
     };
-    if name == "engine" {
-        return engine(args, progress, output);
+    match args.json {
+        true => output.print_json(&found.json)?,
+        false => output.print(&found.words)?,
     }
-    if name == "state" {
-        return state(args, progress, output);
-    }
-    if name == "errors" {
-        return errors(args, progress, output);
-    }
+    Ok(u8::from(!found.is_right))
+}
+
+fn progress(line: &str) {
+    // Nobody is left to tell when standard error cannot be written.
+    writeln!(std::io::stderr().lock(), "{line}").ok();
+}
+
+fn binary() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("cannot find this binary")
+}
+
+fn scenario(name: &str, args: &BenchArgs) -> anyhow::Result<Found> {
     let scenario = SCENARIOS
         .iter()
         .find(|s| s.name() == name)
         .ok_or_else(|| unknown(name))?;
     let options = Options {
-        binary: std::env::current_exe().context("cannot find this binary")?,
+        binary: binary()?,
         runs: args.runs as usize,
         events: args.events,
         dir: args.dir.clone(),
         progress,
     };
     let report = bench::run::run(*scenario, &options)?;
-    if args.json {
-        output.print_json(&report.to_json(env!("HEADWATER_COMMIT")))?;
-    } else {
-        output.print(&report.in_words())?;
-    }
-    Ok(u8::from(!report.is_right()))
+    Ok(Found {
+        json: report.to_json(env!("HEADWATER_COMMIT")),
+        words: report.in_words(),
+        is_right: report.is_right(),
+    })
 }
 
-fn engine(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Result<u8> {
+fn engine(args: &BenchArgs) -> anyhow::Result<Found> {
     let report = bench::engine::run(&bench::engine::EngineOptions {
         runs: args.runs as usize,
         events: args.events,
@@ -64,17 +87,16 @@ fn engine(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Resu
         with_siddhi: !args.alone,
         progress,
     })?;
-    if args.json {
-        output.print_json(&report.to_json(env!("HEADWATER_COMMIT")))?;
-    } else {
-        output.print(&report.in_words(env!("HEADWATER_COMMIT")))?;
-    }
-    Ok(u8::from(!report.is_right()))
+    Ok(Found {
+        json: report.to_json(env!("HEADWATER_COMMIT")),
+        words: report.in_words(env!("HEADWATER_COMMIT")),
+        is_right: report.is_right(),
+    })
 }
 
-fn state(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Result<u8> {
+fn state(args: &BenchArgs) -> anyhow::Result<Found> {
     let keys = args.events.unwrap_or(bench::state::KEYS);
-    let binary = std::env::current_exe().context("cannot find this binary")?;
+    let binary = binary()?;
     let report = bench::state::run(&bench::state::StateOptions {
         keys,
         only: args.only.as_deref(),
@@ -88,37 +110,30 @@ fn state(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Resul
         },
         progress,
     })?;
-    if args.json {
-        output.print_json(&report.to_json(env!("HEADWATER_COMMIT")))?;
-    } else {
-        output.print(&report.in_words())?;
-    }
-    Ok(u8::from(!report.is_right()))
+    Ok(Found {
+        json: report.to_json(env!("HEADWATER_COMMIT")),
+        words: report.in_words(),
+        is_right: report.is_right(),
+    })
 }
 
-fn errors(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Result<u8> {
+fn errors(args: &BenchArgs) -> anyhow::Result<Found> {
     let report = bench::errors::run(&bench::errors::ErrorsOptions {
-        binary: std::env::current_exe().context("cannot find this binary")?,
+        binary: binary()?,
         events: args.events.unwrap_or(bench::errors::EVENTS),
         runs: args.runs as usize,
         progress,
     })?;
-    if args.json {
-        output.print_json(&report.to_json(env!("HEADWATER_COMMIT")))?;
-    } else {
-        output.print(&report.in_words())?;
-    }
-    Ok(u8::from(!report.is_right()))
+    Ok(Found {
+        json: report.to_json(env!("HEADWATER_COMMIT")),
+        words: report.in_words(),
+        is_right: report.is_right(),
+    })
 }
 
 fn unknown(name: &str) -> Error {
-    let hint = nearest(
-        name,
-        SCENARIOS
-            .iter()
-            .map(|s| s.name())
-            .chain(["engine", "state", "errors"]),
-    )
-    .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
+    let scenarios = SCENARIOS.iter().map(|s| s.name());
+    let names = scenarios.chain(BENCHES.iter().map(|(name, _, _)| *name));
+    let hint = nearest(name, names).map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
     Error::Usage(format!("there is no scenario '{name}'{hint}"))
 }
