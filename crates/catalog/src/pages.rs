@@ -648,9 +648,12 @@ mod tests {
 
     #[test]
     fn the_list_names_every_component() {
-        let list = list(&catalog());
+        let missing = |spec: &ConnectorSpec| (spec.name == "kafka").then_some("kafka");
+        let list = list(&catalog(), missing);
         assert_eq!(list.lines().filter(|l| l.starts_with("  ")).count(), 97);
         assert!(list.contains("\n  #file:move "), "{list}");
+        let of_kafka = list.lines().filter(|l| l.starts_with("  kafka "));
+        assert!(of_kafka.clone().count() > 0 && of_kafka.clone().all(|l| l.contains(" absent ")));
     }
 
     #[test]
