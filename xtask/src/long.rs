@@ -57,6 +57,11 @@ const PARTS: &[Part] = &[
         steps: tests,
     },
     Part {
+        name: "schemathesis",
+        about: "requests made from the OpenAPI document, to a server without users and with them",
+        steps: schemathesis,
+    },
+    Part {
         name: "packages",
         about: "the files of a release: built, installed, started, upgraded",
         steps: packages,
@@ -244,6 +249,13 @@ fn tests(_: &Options) -> anyhow::Result<Steps> {
     let mut command = cargo(&["test", "--workspace", "--test", "it", "--quiet"]);
     command.env_remove("HEADWATER_SAMPLE");
     Ok(one(command))
+}
+
+fn schemathesis(_: &Options) -> anyhow::Result<Steps> {
+    if !answers("python3", "--version") {
+        return Ok(Steps::Skip("'python3' is not installed".into()));
+    }
+    Ok(one(xtask(&["schemathesis"])?))
 }
 
 fn packages(_: &Options) -> anyhow::Result<Steps> {

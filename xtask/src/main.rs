@@ -14,6 +14,7 @@ mod long;
 mod oracle;
 mod packages;
 mod partner;
+mod schemathesis;
 mod server;
 mod tidy;
 
@@ -87,6 +88,11 @@ const COMMANDS: &[Command] = &[
         "packages",
         "[PART…] [--binary FILE] [--list]: makes the files of a release, installs and starts each",
         packages::run,
+    ),
+    (
+        "schemathesis",
+        "[--seed N] [--examples N]: requests made from the OpenAPI document of a running server, and what it answers",
+        schemathesis::run,
     ),
     (
         "server",

@@ -48,6 +48,11 @@ impl Sample {
         (fnv(item) % parts + fnv(&self.name) % parts).is_multiple_of(parts)
     }
 
+    /// Where chance begins in a run of this sample.
+    pub fn seed(&self) -> u32 {
+        (fnv(&self.name) >> 32) as u32
+    }
+
     /// What is run of what, and how to run it again or in full, as a line.
     pub fn line(&self, what: &str) -> String {
         format!(

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use crate::random::Pattern;
 
 /// Sources of a feed.
-const SOURCES_MAX: usize = 32;
+pub(super) const SOURCES_MAX: usize = 32;
 
 /// Milliseconds between two events, and between two timestamps, where nothing is said.
 const INTERVAL: i64 = 1000;
@@ -150,19 +150,21 @@ fn csv(json: &Json) -> Result<Kind, String> {
     let file = text(json, "fileName")?;
     // Nothing outside the folder of the files can be named.
     let mut parts = Path::new(&file).components();
-    if !matches!(
+    let is_name = matches!(
         (parts.next(), parts.next()),
         (Some(Component::Normal(_)), None)
-    ) {
+    );
+    if !is_name || file.contains('/') {
         return Err(format!(
             "'fileName' is the name of a file without folders, not '{file}'"
         ));
     }
-    let delimiter = text(json, "delimiter")?;
-    let delimiter = match delimiter.as_str() {
-        "\\t" => '\t',
-        other => other.chars().next().unwrap_or(','),
+    let delimiter = match json["delimiter"].as_str() {
+        Some("\\t") => Some('\t'),
+        // White space is one, too.
+        other => other.and_then(|text| text.chars().next()),
     };
+    let delimiter = delimiter.ok_or("'delimiter' is missing or empty")?;
     let timestamp = number(json, "timestampAttribute")?;
     let timestamp = timestamp.map(|at| usize::try_from(at).unwrap_or(usize::MAX));
     let is_ordered = match &json["isOrdered"] {
@@ -250,7 +252,8 @@ fn number(json: &Json, name: &str) -> Result<Option<i64>, String> {
         Json::Null => return Ok(None),
         Json::String(text) if text.is_empty() => return Ok(None),
         Json::String(text) => text.trim().parse().ok(),
-        other => other.as_i64(),
+        // 5.0 is a whole number in JSON.
+        other => other.as_i64().or_else(|| whole(other.as_f64()?)),
     };
     // Streaming Integrator's own mark for "none".
     if number == Some(-1) {
@@ -260,6 +263,11 @@ fn number(json: &Json, name: &str) -> Result<Option<i64>, String> {
         Some(number) => Ok(Some(number)),
         None => Err(format!("'{name}' is no whole number from 0 on")),
     }
+}
+
+fn whole(number: f64) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)
 }
 
 #[cfg(test)]
@@ -273,11 +281,11 @@ mod tests {
         let config = Config::parse(&json!({
             "properties": {
                 "simulationName": "Feed", "startTimestamp": "1488615136957", "endTimestamp": "",
-                "noOfEvents": 8, "description": "", "timeInterval": "100"
+                "noOfEvents": 8.0, "description": "", "timeInterval": "100"
             },
             "sources": [{
                 "simulationType": "CSV_SIMULATION", "streamName": "S", "siddhiAppName": "A",
-                "fileName": "a.csv", "timestampAttribute": "0", "isOrdered": true, "delimiter": ","
+                "fileName": "a.csv", "timestampAttribute": "0", "isOrdered": true, "delimiter": "\t"
             }, {
                 "simulationType": "RANDOM_DATA_SIMULATION", "streamName": "S", "siddhiAppName": "A",
                 "timestampInterval": "5", "attributeConfiguration": [
@@ -292,10 +300,15 @@ mod tests {
             (Some(1_488_615_136_957), None, Some(8))
         );
         assert_eq!(config.interval, Duration::from_millis(100));
-        let Kind::Csv { timestamp, .. } = &config.sources[0].kind else {
+        let Kind::Csv {
+            timestamp,
+            delimiter,
+            ..
+        } = &config.sources[0].kind
+        else {
             panic!("a file");
         };
-        assert_eq!(*timestamp, Some(0));
+        assert_eq!((*timestamp, *delimiter), (Some(0), '\t'));
         let Kind::Random(patterns) = &config.sources[1].kind else {
             panic!("random values");
         };
@@ -331,6 +344,8 @@ mod tests {
             json!(null),
             "source 1: 'streamName' is missing",
         );
+        check("/sources/0/fileName", json!("a.csv/"), "without folders");
+        check("/sources/0/delimiter", json!(""), "'delimiter' is missing");
         check("/sources/0/fileName", json!("../a.csv"), "without folders");
         check(
             "/sources/0/fileName",

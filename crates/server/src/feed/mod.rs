@@ -6,6 +6,7 @@
 
 mod config;
 mod generator;
+mod schema;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use crate::clock;
 use crate::inject::Target;
 use config::Config;
 use generator::Generator;
+pub(crate) use schema::schema;
 
 /// Feeds that are known at once.
 const FEEDS_MAX: usize = 100;

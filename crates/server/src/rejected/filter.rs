@@ -6,6 +6,9 @@ use crate::clock;
 /// Numbers that a filter may name.
 pub const NUMBERS_MAX: usize = 10_000;
 
+/// No event has a larger one.
+const NUMBER_MAX: u64 = i64::MAX.unsigned_abs();
+
 /// All conditions that are set must hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
@@ -73,7 +76,9 @@ impl Filter {
     fn add_numbers(&mut self, text: &str) -> Result<(), String> {
         for number in text.split(',') {
             let number = number.trim().parse();
-            let number = number.ok().filter(|number| *number > 0);
+            let number = number
+                .ok()
+                .filter(|number| (1..=NUMBER_MAX).contains(number));
             let number = number.ok_or_else(|| format!("'{text}' is no number of an event"))?;
             self.numbers.push(number);
         }

@@ -15,7 +15,7 @@ use axum::routing::on;
 use serde_json::{Value as Json, json};
 
 use super::Route;
-use super::table::{Answer, Content, Param};
+use super::table::{Answer, Content, NOT_BLANK, Param};
 use crate::access::{Caller, Role};
 use crate::deploy::{AppChange, AppStatus, DeployedApp, Order, Reason, Refusal, Report};
 use crate::http::Services;
@@ -34,17 +34,21 @@ const FILE_MAX: usize = 1024;
 const APPS_MAX: usize = 1000;
 
 const BODIES: &[Content] = &[
-    Content::TEXT,
+    Content::WORDS,
     Content {
         kind: "application/siddhi",
-        ..Content::TEXT
+        ..Content::WORDS
     },
     Content::json(|| {
         let app = json!({
             "type": "object",
             "required": ["content"],
             "properties": {
-                "content": { "type": "string", "description": "the text of the app" },
+                "content": {
+                    "type": "string",
+                    "pattern": NOT_BLANK,
+                    "description": "the text of the app",
+                },
                 "file": {
                     "type": ["string", "null"],
                     "maxLength": FILE_MAX,
@@ -113,7 +117,10 @@ pub(super) const ROUTES: &[Route] = &[
     })
     .query(FLAGS)
     .bodies(BODIES)
-    .answers(&[Answer::new(201, "It runs", SAID)]),
+    .answers(&[
+        Answer::new(200, "It can be deployed, says the dry run", SAID),
+        Answer::new(201, "It runs", SAID),
+    ]),
     Route::put(
         "/siddhi-apps",
         Role::Deploy,

@@ -24,7 +24,7 @@ use crate::http::Services;
 use crate::http::answer::{body_of, json, refused};
 use crate::http::gate::needs;
 use crate::http::query::{pairs, value};
-use crate::rejected::{Entry, Filter, Refusal, Stage, group_json, missing_json};
+use crate::rejected::{Entry, Filter, NUMBERS_MAX, Refusal, Stage, group_json, missing_json};
 use crate::replay;
 
 /// Bytes of an edited payload with all around it.
@@ -32,6 +32,17 @@ const BODY_MAX: usize = 96 << 20;
 
 /// Numbers of events from 1, with commas between them.
 const NUMBERS: &str = "^[1-9][0-9]{0,17}(,[1-9][0-9]{0,17})*$";
+
+/// How long ago, a time, or milliseconds since 1970. Other forms of a time are taken too.
+const TIME: &str = "^([0-9]{1,15}(ms|s|sec|min|m|h|d|w)?|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])\
+     (T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?Z?)?)$";
+
+/// Groups, logs and numbers.
+const POSITION: &str =
+    "^([0-9]{1,9}[.][0-9][.][0-9]{1,9}(-[0-9]{1,9}[.][0-9][.][0-9]{1,9}){0,99})?$";
+
+/// Standard base64 with its padding.
+const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 
 /// Events of a page, unless the request says fewer.
 const PAGE_MAX: usize = 1000;
@@ -62,7 +73,7 @@ pub(super) const ROUTES: &[Route] = &[
         "Remove rejected events for good",
         |method| on(method, purge),
     )
-    .bodies(&[SELECTION])
+    .bodies(&[Content::json(|| selection(&PURGE_FIELDS))])
     .answers(&[Answer::new(200, "They are removed", PURGED)]),
     Route::post(
         "/errors/replay",
@@ -70,7 +81,7 @@ pub(super) const ROUTES: &[Route] = &[
         "Replay rejected events to where they failed",
         |method| on(method, start_replay),
     )
-    .bodies(&[SELECTION])
+    .bodies(&[Content::json(|| selection(&REPLAY_FIELDS))])
     .answers(&[Answer::new(202, "It has begun", REPLAY)]),
     Route::get(
         "/errors/replay",
@@ -106,14 +117,25 @@ pub(super) const ROUTES: &[Route] = &[
         |method| on(method, edit),
     )
     .bodies(&[Content::json(|| {
-        json!({
-            "type": "object",
-            "properties": {
-                "payload": { "type": "string" },
-                "payload_base64": { "type": "string" },
-                "unchecked": { "type": "boolean" },
-            },
-        })
+        let of = |given: &str, schema: Json, other: &str| {
+            json!({
+                "type": "object",
+                "required": [given],
+                "properties": {
+                    given: schema,
+                    other: { "type": "null" },
+                    "unchecked": {
+                        "type": "boolean",
+                        "description": "keep it even if it cannot be read as its source reads it",
+                    },
+                },
+            })
+        };
+        let encoded = json!({ "type": "string", "pattern": BASE64 });
+        json!({ "oneOf": [
+            of("payload", json!({ "type": "string" }), "payload_base64"),
+            of("payload_base64", encoded, "payload"),
+        ] })
     })])
     .answers(&[Answer::new(200, "The event", EVENT)]),
     Route::delete(
@@ -131,6 +153,13 @@ const fn text_param(name: &'static str, about: &'static str) -> Param {
         about,
         is_needed: false,
         schema: || json!({ "type": "string" }),
+    }
+}
+
+const fn time_param(name: &'static str, about: &'static str) -> Param {
+    Param {
+        schema: || json!({ "type": "string", "pattern": TIME }),
+        ..text_param(name, about)
     }
 }
 
@@ -159,11 +188,11 @@ const FILTERS: &[Param; 7] = &[
         ..text_param("stage", "Only events that failed there")
     },
     text_param("cause", "Only events whose cause has this in it"),
-    text_param(
+    time_param(
         "since",
         "Only events from then on: how long ago (1h, 7d) or a time",
     ),
-    text_param("until", "Only events before then"),
+    time_param("until", "Only events before then"),
 ];
 
 const LIST: &[Param] = &[
@@ -180,25 +209,58 @@ const LIST: &[Param] = &[
         is_needed: false,
         schema: || json!({ "type": "integer", "minimum": 1, "maximum": PAGE_MAX }),
     },
-    text_param("from", "Begin of the page: `next` of the page before"),
+    Param {
+        schema: || json!({ "type": "string", "pattern": POSITION }),
+        ..text_param("from", "Begin of the page: `next` of the page before")
+    },
     flag_param("newest", "The newest events alone, the newest last"),
     flag_param("payload", "With payloads, which need the role operate"),
 ];
 
-/// The filters as fields of a body.
-const SELECTION: Content = Content::json(|| {
+/// Fields of a body beside the filters.
+const PURGE_FIELDS: [&str; 1] = ["all"];
+const REPLAY_FIELDS: [&str; 3] = ["all", "rate", "dry_run"];
+
+/// The filters as fields of a body, with these fields beside them. One that is misspelt must not widen
+/// what is meant, so others are refused; so is a body without any filter, unless it says `all`.
+fn selection(beside: &[&str]) -> Json {
     let mut fields = serde_json::Map::new();
+    let mut ways = vec![json!({ "required": ["all"], "properties": { "all": { "const": true } } })];
     for filter in FILTERS {
-        fields.insert(
-            filter.name.to_owned(),
-            json!({ "description": filter.about }),
-        );
+        let of_query = (filter.schema)();
+        let schema = match filter.name {
+            "number" => {
+                let number = json!({ "type": "integer", "minimum": 1, "maximum": i64::MAX });
+                let text = of_query["items"].clone();
+                let each = json!({ "anyOf": [number, text] });
+                let list = json!({ "type": "array", "minItems": 1, "maxItems": NUMBERS_MAX, "items": each });
+                json!({ "anyOf": [number, text, list] })
+            }
+            "since" | "until" => {
+                let millis = json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX });
+                json!({ "anyOf": [of_query, millis] })
+            }
+            _ => of_query,
+        };
+        let name = filter.name;
+        ways.push(json!({ "required": [name], "properties": { name: schema } }));
+        let mut field = json!({ "anyOf": [schema, { "type": "null" }] });
+        field["description"] = json!(filter.about);
+        fields.insert(name.to_owned(), field);
     }
-    fields.insert("all".to_owned(), json!({ "type": "boolean" }));
-    fields.insert("rate".to_owned(), json!({ "type": ["number", "null"] }));
-    fields.insert("dry_run".to_owned(), json!({ "type": "boolean" }));
-    json!({ "type": "object", "properties": fields })
-});
+    for &name in beside {
+        let schema = match name {
+            "rate" => json!({
+                "type": ["number", "null"],
+                "exclusiveMinimum": 0,
+                "description": "events per second",
+            }),
+            _ => json!({ "type": ["boolean", "null"] }),
+        };
+        fields.insert(name.to_owned(), schema);
+    }
+    json!({ "type": "object", "properties": fields, "additionalProperties": false, "anyOf": ways })
+}
 
 const GROUPS: Content = Content::json(|| {
     json!({
@@ -415,6 +477,45 @@ async fn json_body(body: Body) -> Result<Json, Box<Response>> {
     })
 }
 
+/// What a body selects, where it has no fields but the filters and those beside them.
+fn selected(body: &Json, beside: &[&str]) -> Result<Filter, Box<Response>> {
+    let bad = |message: &str| Box::new(refused(StatusCode::BAD_REQUEST, message));
+    let filters = FILTERS.iter().map(|filter| filter.name);
+    let known: Vec<&str> = filters.chain(beside.iter().copied()).collect();
+    let object = body
+        .as_object()
+        .ok_or_else(|| bad("send an object of filters"))?;
+    if let Some(other) = object.keys().find(|name| !known.contains(&name.as_str())) {
+        let message = format!("there is no field '{other}': write {}", known.join(", "));
+        return Err(bad(&message));
+    }
+    for name in ["all", "dry_run"] {
+        if !matches!(body[name], Json::Null | Json::Bool(_)) {
+            return Err(bad(&format!("'{name}' is true or false")));
+        }
+    }
+    let is_number = |value: &Json| value.is_string() || value.is_number();
+    for (name, value) in object {
+        let is_one = match name.as_str() {
+            "app" | "stream" | "stage" | "cause" => value.is_string() || value.is_null(),
+            "number" => match value {
+                // A list that is empty by mistake must not mean all.
+                Json::Array(all) => !all.is_empty() && all.iter().all(is_number),
+                value => value.is_null() || is_number(value),
+            },
+            _ => !value.is_object() && !value.is_array(),
+        };
+        if !is_one {
+            return Err(bad(&format!("'{name}' cannot be {value}")));
+        }
+    }
+    let filter = filter_of(&fields(body))?;
+    if filter.is_all() && body["all"] != true {
+        return Err(bad(r#"say which events: filters, or {"all":true}"#));
+    }
+    Ok(filter)
+}
+
 /// Fields of an object as names and values; a list is several values of a name.
 fn fields(body: &Json) -> Vec<(String, String)> {
     let mut all = Vec::new();
@@ -427,11 +528,35 @@ fn fields(body: &Json) -> Vec<(String, String)> {
             match value {
                 Json::Null => {}
                 Json::String(text) => all.push((name.clone(), text.clone())),
+                // 1.0 is a whole number in JSON.
+                Json::Number(number) => {
+                    let real = number
+                        .as_f64()
+                        .filter(|real| !number.is_i64() && is_exact(*real));
+                    let text = real.map_or_else(|| number.to_string(), |real| format!("{real:.0}"));
+                    all.push((name.clone(), text));
+                }
                 other => all.push((name.clone(), other.to_string())),
             }
         }
     }
     all
+}
+
+/// Is it a whole number, and no other than was written?
+fn is_exact(real: f64) -> bool {
+    real.fract() == 0.0 && real.abs() <= 9_007_199_254_740_992.0
+}
+
+/// A number of an event in JSON, where 1.0 is a whole number too.
+fn whole(value: &Json) -> Option<u64> {
+    let of_real = || {
+        value
+            .as_f64()
+            .filter(|real| is_exact(*real) && *real >= 0.0)
+    };
+    let whole = value.as_u64().or_else(|| of_real().map(|real| real as u64));
+    whole.filter(|number| i64::try_from(*number).is_ok())
 }
 
 async fn edit(
@@ -490,11 +615,7 @@ async fn discard(State(services): State<Services>, Path(number): Path<String>) -
 async fn purge(State(services): State<Services>, body: Body) -> Response {
     let purged = async {
         let body = json_body(body).await?;
-        let filter = filter_of(&fields(&body))?;
-        if filter.is_all() && body["all"] != true {
-            let message = r#"say which events: filters, or {"all":true}"#;
-            return Err(Box::new(refused(StatusCode::BAD_REQUEST, message)));
-        }
+        let filter = selected(&body, &PURGE_FIELDS)?;
         let (store, asker) = (services.errors, services.asker);
         let purged = blocking(move || store.purge(&filter, |until| asker.save_all(until))).await?;
         let body = json!({
@@ -510,14 +631,12 @@ async fn purge(State(services): State<Services>, body: Body) -> Response {
 async fn start_replay(State(services): State<Services>, body: Body) -> Response {
     let begun = async {
         let body = json_body(body).await?;
-        let filter = filter_of(&fields(&body))?;
-        let bad = |message: &str| Box::new(refused(StatusCode::BAD_REQUEST, message));
-        if filter.is_all() && body["all"] != true {
-            return Err(bad(r#"say which events: filters, or {"all":true}"#));
-        }
+        let filter = selected(&body, &REPLAY_FIELDS)?;
         let rate = body["rate"].as_f64();
-        if rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) || body["rate"].is_string() {
-            return Err(bad("'rate' is events per second, above 0"));
+        let is_rate = rate.is_some_and(|rate| rate.is_finite() && rate > 0.0);
+        if !is_rate && !body["rate"].is_null() {
+            let message = "'rate' is events per second, above 0";
+            return Err(Box::new(refused(StatusCode::BAD_REQUEST, message)));
         }
         let request = replay::Request {
             filter,
@@ -567,6 +686,8 @@ async fn cancel(State(services): State<Services>) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use regex::Regex;
+
     use super::*;
 
     #[test]
@@ -575,5 +696,61 @@ mod tests {
         let filter = filter_of(&fields(&body)).expect("a filter");
         let expect = Filter::from_pairs([("number", "1,2"), ("app", "A")]);
         assert_eq!(Ok(filter), expect);
+        let real = filter_of(&fields(&json!({ "number": 2.0 }))).expect("a filter");
+        assert_eq!(real, Filter::of_number(2));
+    }
+
+    #[test]
+    fn a_selection_says_which_events_and_nothing_else() {
+        let status = |body: Json| match selected(&body, &PURGE_FIELDS) {
+            Ok(_) => 200,
+            Err(response) => response.status().as_u16(),
+        };
+        for taken in [
+            json!({ "all": true }),
+            json!({ "app": "A", "all": null, "since": null }),
+            json!({ "number": "1,2" }),
+            json!({ "until": -1.0 }),
+        ] {
+            assert_eq!(status(taken.clone()), 200, "{taken}");
+        }
+        for refused in [
+            json!({}),
+            json!([]),
+            json!({ "all": false, "app": null }),
+            json!({ "all": "true" }),
+            json!({ "app": "A", "strem": "S" }),
+            json!({ "app": "A", "dry_run": true }),
+            json!({ "number": 1.5 }),
+            json!({ "number": u64::MAX }),
+            json!({ "app": "A", "number": [] }),
+            json!({ "app": "A", "number": [null] }),
+            json!({ "app": 0 }),
+            json!({ "until": [1] }),
+        ] {
+            assert_eq!(status(refused.clone()), 400, "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_a_pattern_allows_is_read() {
+        let is_time = |text: &str| Regex::new(TIME).expect("a pattern").is_match(text);
+        for time in [
+            "1h",
+            "7d",
+            "90s",
+            "0",
+            "999999999999999w",
+            "1769850000000",
+            "2026-01-28",
+            "2026-02-28T23:59:59.5Z",
+            "2026-02-28T23:59",
+        ] {
+            let read = Filter::from_pairs([("since", time)]);
+            assert!(is_time(time) && read.is_ok(), "{time}");
+        }
+        for other in ["", "1 fortnight", "2026-13-01", "2026-02-30T00:00Z"] {
+            assert!(!is_time(other), "{other}");
+        }
     }
 }

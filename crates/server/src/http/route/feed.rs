@@ -84,16 +84,7 @@ pub(super) const ROUTES: &[Route] = &[
     .answers(&[Answer::new(200, "The state", SAID)]),
 ];
 
-const CONFIGURATION: &[Content] = &[Content::json(|| {
-    json!({
-        "type": "object",
-        "required": ["properties", "sources"],
-        "properties": {
-            "properties": { "type": "object", "required": ["simulationName"] },
-            "sources": { "type": "array", "items": { "type": "object" } },
-        },
-    })
-})];
+const CONFIGURATION: &[Content] = &[Content::json(crate::feed::schema)];
 
 async fn list(services: State<Services>) -> Response {
     let all = services.feeds.list(&services.asker);
@@ -257,7 +248,7 @@ fn refusal(fault: &Fault, name: &str) -> Response {
         ),
         Fault::Wrong(cause) => said(StatusCode::BAD_REQUEST, cause),
         Fault::TooMany => said(
-            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
             "there are too many simulations: delete those that are not needed",
         ),
     }

@@ -1,5 +1,6 @@
 //! `GET /openapi.json`: all routes as an OpenAPI 3.1 document, made from their table.
 
+use axum::Extension;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::on;
@@ -7,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::table::{Answer, Content};
 use super::{Access, Route, all};
-use crate::access::Role;
+use crate::access::{Caller, Role};
 use crate::http::answer;
 
 pub(super) const ROUTES: &[Route] =
@@ -22,16 +23,18 @@ pub(super) const ROUTES: &[Route] =
         )]),
     ];
 
-async fn openapi() -> Response {
-    answer::json(StatusCode::OK, &document())
+async fn openapi(Extension(caller): Extension<Caller>) -> Response {
+    // Where there are users, nobody else gets here.
+    answer::json(StatusCode::OK, &document(caller.user.is_some()))
 }
 
-/// The whole document. The same in every run of a build.
-fn document() -> Json {
+/// The whole document. The same in every run of a build, but that it asks for a login only where there are
+/// users.
+fn document(needs_login: bool) -> Json {
     let mut paths = Map::new();
     for route in all() {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
-        path[route.verb.name().to_lowercase()] = operation(route);
+        path[route.verb.name().to_lowercase()] = operation(route, needs_login);
     }
     json!({
         "openapi": "3.1.0",
@@ -64,7 +67,7 @@ fn document() -> Json {
     })
 }
 
-fn operation(route: &Route) -> Json {
+fn operation(route: &Route, needs_login: bool) -> Json {
     let mut answers: Map<String, Json> = route
         .answers
         .iter()
@@ -77,6 +80,7 @@ fn operation(route: &Route) -> Json {
     answers.insert("default".to_owned(), response("Refused", &refusal));
     let (role, security) = match route.access {
         Access::Anyone => ("anyone", json!([])),
+        Access::Role(role) if !needs_login => (role.name(), json!([])),
         Access::Role(role) => (role.name(), json!([{ "token": [] }, { "password": [] }])),
     };
     let mut operation = json!({
@@ -111,7 +115,7 @@ fn parameters(route: &Route) -> Json {
             "name": name,
             "in": "path",
             "required": true,
-            "schema": { "type": "string", "minLength": 1 },
+            "schema": of_path(name),
         })
     });
     let of_query = route.query.iter().map(|param| {
@@ -124,6 +128,14 @@ fn parameters(route: &Route) -> Json {
         })
     });
     of_path.chain(of_query).collect()
+}
+
+/// What stands in the place of a parameter of a path.
+fn of_path(name: &str) -> Json {
+    match name {
+        "id" | "number" => json!({ "type": "integer", "minimum": 1, "maximum": i64::MAX }),
+        _ => json!({ "type": "string", "minLength": 1 }),
+    }
 }
 
 fn names(path: &str) -> impl Iterator<Item = &str> {
@@ -150,7 +162,7 @@ mod tests {
 
     #[test]
     fn every_route_is_in_the_document_with_its_role_and_an_answer() {
-        let document = document();
+        let document = document(true);
         let mut identifiers = BTreeSet::new();
         for route in all() {
             let (path, verb) = (route.path, route.verb.name().to_lowercase());
@@ -176,6 +188,17 @@ mod tests {
         let listed = document["paths"].as_object().expect("paths").values();
         let listed: usize = listed.map(|p| p.as_object().map_or(0, Map::len)).sum();
         assert_eq!(listed, all().count());
+    }
+
+    #[test]
+    fn a_login_is_asked_for_where_there_are_users() {
+        let security = |needs_login: bool, path: &str| {
+            document(needs_login)["paths"][path]["get"]["security"].clone()
+        };
+        assert_eq!(security(false, "/status"), json!([]));
+        assert_eq!(security(true, "/ready"), json!([]));
+        let asked = security(true, "/status");
+        assert_eq!(asked, json!([{ "token": [] }, { "password": [] }]));
     }
 
     #[test]

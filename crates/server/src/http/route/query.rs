@@ -17,7 +17,7 @@ use lang::diagnostic::Diagnostic;
 use serde_json::{Value as Json, json};
 
 use super::Route;
-use super::table::{Answer as Answered, Content};
+use super::table::{Answer as Answered, Content, NOT_BLANK};
 use crate::access::{Caller, Role};
 use crate::ask::{Asker, Refusal};
 use crate::http::Services;
@@ -40,7 +40,7 @@ pub(super) const ROUTES: &[Route] = &[Route::post(
         "required": ["query"],
         "properties": {
             "appName": { "type": ["string", "null"], "description": "needed if several apps run" },
-            "query": { "type": "string", "minLength": 1 },
+            "query": { "type": "string", "pattern": NOT_BLANK },
             "details": { "type": "boolean", "description": "names and types of the columns, too" },
         },
     })

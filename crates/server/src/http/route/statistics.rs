@@ -63,11 +63,15 @@ pub(super) const ROUTES: &[Route] = &[
 const LEVEL: &[Content] = &[Content::json(|| {
     let level = json!({ "enum": ["OFF", "BASIC", "DETAIL"] });
     json!({ "oneOf": [
-        { "type": "object", "required": ["level"], "properties": { "level": level } },
+        {
+            "type": "object",
+            "required": ["level"],
+            "properties": { "level": level, "statsEnable": { "type": "null" } },
+        },
         {
             "type": "object",
             "required": ["statsEnable"],
-            "properties": { "statsEnable": { "type": "boolean" } },
+            "properties": { "level": { "type": "null" }, "statsEnable": { "type": "boolean" } },
         },
     ] })
 })];

@@ -6,6 +6,9 @@ use serde_json::{Value as Json, json};
 use crate::access::Role;
 use crate::http::Services;
 
+/// Matches a text with more in it than white space.
+pub(in crate::http) const NOT_BLANK: &str = "\\S";
+
 /// One method of one path.
 pub(in crate::http) struct Route {
     pub verb: Verb,
@@ -91,6 +94,12 @@ impl Content {
     pub const TEXT: Content = Content {
         kind: "text/plain",
         schema: || json!({ "type": "string" }),
+    };
+
+    /// A text with more in it than white space.
+    pub const WORDS: Content = Content {
+        kind: "text/plain",
+        schema: || json!({ "type": "string", "pattern": NOT_BLANK }),
     };
 
     /// JSON of that schema.

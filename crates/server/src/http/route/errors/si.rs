@@ -16,7 +16,9 @@ use serde_json::{Value as Json, json};
 
 use super::super::Route;
 use super::super::table::{Answer, Content, Param};
-use super::{PAGE_MAX, answered, blocking, count_of, find, json_body, number_of, text_param};
+use super::{
+    PAGE_MAX, answered, blocking, count_of, find, json_body, number_of, text_param, whole,
+};
 use crate::access::{Caller, Role};
 use crate::clock;
 use crate::http::Services;
@@ -299,7 +301,7 @@ async fn start_replay(State(services): State<Services>, body: Body) -> Response 
         let mut edits = Vec::new();
         for (at, entry) in entries.iter().enumerate() {
             let id = &entry["id"];
-            let Some(number) = id.as_u64().filter(|number| *number > 0) else {
+            let Some(number) = whole(id).filter(|number| *number > 0) else {
                 let message = format!("[{at}].id is {id}: write the number of an event, from 1");
                 return Err(bad(&message));
             };
