@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
@@ -28,6 +29,8 @@ pub(super) struct Bench {
     pub dir: PathBuf,
     pub binary: PathBuf,
     pub scale: Scale,
+    /// What the last pair came to, in a line.
+    figures: Mutex<String>,
     _temporary: tempfile::TempDir,
 }
 
@@ -77,8 +80,13 @@ impl Bench {
             dir: temporary.path().to_owned(),
             binary,
             scale,
+            figures: Mutex::default(),
             _temporary: temporary,
         })
+    }
+
+    pub fn figures(&self) -> MutexGuard<'_, String> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn clean(&self) -> anyhow::Result<()> {

@@ -15,9 +15,8 @@ const CLIENTS_LONG: usize = 100;
 const BODY_BYTES: usize = 60 << 20;
 /// A quarter of it is for bodies: one of them fits.
 const LIMIT_MB: u64 = 300;
-/// What a process may have beyond its limit: the program itself, threads, and the rows of large bodies, whose
-/// buffers are kept for the next ones.
-const BEYOND_MB: u64 = 160;
+/// What a process may have beyond its limit: the program itself and its threads.
+const BEYOND_MB: u64 = 64;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn client(port: u16, body: &[u8]) -> anyhow::Result<String> {

@@ -1,6 +1,8 @@
 //! `cargo xtask faults`: breaks what surrounds a run and looks at what the run says and keeps; and kills
 //! pairs of source and sink again and again, with a ledger of what became of each event.
-//! `--promises` prints the tables of the documentation that are made from the pairs.
+//! `--promises` prints the tables of the documentation that are made from the pairs. An ID of the page of
+//! faults (`R06`; `R` and `S` for all) runs what its row names, tests as well; `--record` writes what came of
+//! it to the page.
 //!
 //! Each fault gives a clear error with its place and a remedy, is counted, and leaves its neighbours
 //! alone; nothing is lost. What a sink has is read back by its own client.
@@ -8,6 +10,7 @@
 mod bench;
 mod bytes;
 mod calls;
+mod catalogue;
 mod chance;
 mod clock;
 mod flips;
@@ -25,7 +28,8 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 
 use bench::{Bench, Scale};
-use pairs::PAIRS;
+use catalogue::{Part, Record, Records, Row};
+use pairs::{PAIRS, Pair};
 use testservers::sample::Sample;
 
 /// With `--sample` one fault of so many is tried.
@@ -92,6 +96,8 @@ struct Options {
     scale: Scale,
     /// Only what the documentation promises is printed.
     is_promises: bool,
+    /// What comes of rows and pairs is written down.
+    is_recorded: bool,
 }
 
 impl Options {
@@ -102,12 +108,14 @@ impl Options {
             kills: KILLS,
             scale: Scale::Short,
             is_promises: false,
+            is_recorded: false,
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--sample" => options.scale = Scale::Sample,
                 "--long" => (options.scale, options.kills) = (Scale::Long, KILLS_LONG),
+                "--record" => options.is_recorded = true,
                 "--promises" => options.is_promises = true,
                 "--seed" => {
                     let seed = args.next().and_then(|seed| seed.parse().ok());
@@ -115,7 +123,7 @@ impl Options {
                 }
                 flag if flag.starts_with("--") => {
                     bail!(
-                        "usage: cargo xtask faults [CASE] [--seed N] [--long] | --sample | --promises"
+                        "usage: cargo xtask faults [CASE | ID] [--seed N] [--long] [--record] | --sample | --promises"
                     )
                 }
                 name => options.name = Some(name.to_lowercase()),
@@ -136,6 +144,9 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         println!("{}\n{}", pairs::matrix(), pairs::table());
         return Ok(true);
     }
+    if options.name.as_deref().is_some_and(catalogue::is_id) {
+        return run_rows(&options);
+    }
     let is_sample = options.scale == Scale::Sample;
     let mut faults: Vec<&Fault> = FAULTS.iter().filter(|f| options.takes(f.0)).collect();
     let mut pairs: Vec<_> = PAIRS.iter().filter(|p| options.takes(p.name)).collect();
@@ -153,81 +164,108 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let bench = Bench::new(options.scale)?;
     let mut outcomes = Vec::new();
     for (name, fault) in faults {
-        outcomes.push(tried(&bench, name, || fault(&bench))?);
+        outcomes.push(tried(&bench, name, &options, || fault(&bench))?);
     }
     for pair in pairs {
-        let play = || pairs::play(&bench, pair, options.seed, options.kills);
-        outcomes.push(tried(&bench, pair.name, play)?);
+        outcomes.push(play(&bench, pair, &options)?);
     }
     let passed = outcomes.iter().filter(|passed| **passed).count();
     println!("{passed} passed, {} failed", outcomes.len() - passed);
     Ok(passed == outcomes.len())
 }
 
+fn play(bench: &Bench, pair: &Pair, options: &Options) -> anyhow::Result<bool> {
+    let play = || pairs::play(bench, pair, options.seed, options.kills);
+    tried(bench, pair.name, options, play)
+}
+
+/// Runs what the rows of an ID name, and says what came of each row.
+fn run_rows(options: &Options) -> anyhow::Result<bool> {
+    let wanted = options.name.as_deref().unwrap_or_default();
+    let mut rows = catalogue::rows()?;
+    rows.retain(|row| row.id.to_lowercase().starts_with(wanted));
+    let bench = Bench::new(options.scale)?;
+    let mut is_passed = true;
+    for row in rows {
+        let all = row.run_here().count();
+        if all == 0 {
+            println!("{}  nothing to run here", row.id);
+            continue;
+        }
+        let passed = run_row(&bench, &row, options)?;
+        println!("{}  {passed} of {all} passed", row.id);
+        is_passed &= passed == all;
+    }
+    Ok(is_passed)
+}
+
+/// How many parts of a row pass.
+fn run_row(bench: &Bench, row: &Row, options: &Options) -> anyhow::Result<usize> {
+    let mut passed = catalogue::run_tests(row)?;
+    for part in row.run_here() {
+        let is_passed = match part {
+            Part::EachPair => {
+                let mut is_passed = true;
+                for pair in PAIRS {
+                    is_passed &= play(bench, pair, options)?;
+                }
+                is_passed
+            }
+            Part::Case(name) => match FAULTS.iter().find(|(case, _)| case == name) {
+                Some((case, fault)) => tried(bench, case, options, || fault(bench))?,
+                None => {
+                    let pair = PAIRS.iter().find(|pair| pair.name == name);
+                    let pair = pair.with_context(|| format!("there is no case '{name}'"))?;
+                    play(bench, pair, options)?
+                }
+            },
+            // Those of a row are run at once, above.
+            Part::Test { .. } | Part::Long(_) => false,
+        };
+        passed += usize::from(is_passed);
+    }
+    Ok(passed)
+}
+
 /// Whether a case passes; it begins with an empty folder.
 fn tried(
     bench: &Bench,
     name: &str,
+    options: &Options,
     case: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
     let started = Instant::now();
     bench.clean()?;
-    match case() {
-        Ok(()) => println!("passed  {name} ({:.1} s)", started.elapsed().as_secs_f64()),
-        Err(error) => {
-            println!("FAILED  {name}: {error:#}");
-            return Ok(false);
-        }
+    let outcome = case();
+    let (took, is_passed) = (started.elapsed(), outcome.is_ok());
+    match outcome {
+        Ok(()) => println!("passed  {name} ({:.1} s)", took.as_secs_f64()),
+        Err(error) => println!("FAILED  {name}: {error:#}"),
     }
-    Ok(true)
+    if options.is_recorded {
+        let figures = std::mem::take(&mut *bench.figures());
+        let record = Record::now(is_passed, took, &figures)?;
+        let pairs: Vec<&str> = PAIRS.iter().map(|pair| pair.name).collect();
+        catalogue::write(Records::from([(name.to_owned(), record)]), &pairs)?;
+    }
+    Ok(is_passed)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
-    /// All Rust files below a folder, as one text.
-    fn sources(folder: &Path, text: &mut String) {
-        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                sources(&path, text);
-            } else if path.extension().is_some_and(|end| end == "rs") {
-                text.push_str(&std::fs::read_to_string(&path).expect("a source file"));
-            }
-        }
-    }
-
     #[test]
-    fn the_page_of_faults_names_cases_and_tests_that_exist() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let page =
-            std::fs::read_to_string(root.join("docs/internals/faults.md")).expect("it is there");
-        let mut code = String::new();
-        sources(&root.join("crates"), &mut code);
-        let cases: Vec<&str> = FAULTS.iter().map(|(name, _)| *name).collect();
-        let pairs = pairs::PAIRS.iter().map(|pair| pair.name);
-        let cases: Vec<&str> = cases.into_iter().chain(pairs).collect();
+    fn the_page_of_faults_names_cases_that_exist() {
+        let rows = catalogue::rows().expect("its tests exist");
         let mut named = 0;
-        for quoted in page.split('`').skip(1).step_by(2) {
-            if let Some(case) = quoted.strip_prefix("faults ") {
-                assert!(case == "NAME" || cases.contains(&case), "no case '{case}'");
-                named += 1;
-                continue;
+        for part in rows.iter().flat_map(|row| &row.parts) {
+            if let Part::Case(name) = part {
+                let is_case = FAULTS.iter().any(|(case, _)| case == name)
+                    || PAIRS.iter().any(|pair| pair.name == name);
+                assert!(is_case, "no case '{name}'");
             }
-            let test = quoted.rsplit("::").next().unwrap_or(quoted);
-            // Cases of the kit are made by a macro, from the functions of these names.
-            let is_test = quoted.contains("::") || test.matches('_').count() > 3;
-            if is_test && !["crash", "changes"].contains(&test) {
-                let is_there = [format!("fn {test}("), format!("fn {test}<")];
-                assert!(
-                    is_there.iter().any(|name| code.contains(name)),
-                    "no test '{quoted}'"
-                );
-                named += 1;
-            }
+            named += 1;
         }
         assert!(named > 60, "{named}");
     }

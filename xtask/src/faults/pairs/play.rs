@@ -114,7 +114,9 @@ pub fn play(bench: &Bench, pair: &Pair, seed: u64, kills: u64) -> anyhow::Result
         fed.and_then(|fed| fed.and(lives))
     })?;
     let tally = play.end(&mut reader)?;
-    print(&tally, kills, recoveries);
+    let figures = figures(&tally, kills, recoveries);
+    println!("        {figures}");
+    *bench.figures() = figures;
     ensure!(
         tally.is_kept(pair.is_exactly_once()),
         "the promise is not kept; again with --seed {seed}:\n{}",
@@ -123,18 +125,18 @@ pub fn play(bench: &Bench, pair: &Pair, seed: u64, kills: u64) -> anyhow::Result
     Ok(())
 }
 
-fn print(tally: &Tally, kills: u64, mut recoveries: Vec<Duration>) {
+fn figures(tally: &Tally, kills: u64, mut recoveries: Vec<Duration>) -> String {
     recoveries.sort();
     let at = |percent: usize| {
         let index = (recoveries.len() * percent / 100).min(recoveries.len().saturating_sub(1));
         recoveries.get(index).map_or(0, Duration::as_millis)
     };
-    println!(
-        "        kills {kills}, {tally}; recovery p50 {} ms, p99 {} ms (n {})",
+    format!(
+        "kills {kills}, {tally}; recovery p50 {} ms, p99 {} ms (n {})",
         at(50),
         at(99),
         recoveries.len()
-    );
+    )
 }
 
 impl Play<'_> {
