@@ -84,12 +84,10 @@ impl Running {
         self.process.as_ref().map(|p| p.child.id())
     }
 
-    /// Ends it at once, as a crash does. Its data stays for [`Running::restart`].
+    /// Ends it at once, as a crash of its machine does. Its data stays for [`Running::restart`].
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // It may have ended by itself.
-            process.child.kill().ok();
-            process.child.wait().ok();
+            process.kill_all();
         }
     }
 
@@ -250,19 +248,41 @@ impl Process {
     /// Those that it has started, too: PostgreSQL has a process for each connection.
     fn signal_all(&self, signal: Signal) {
         for pid in family(self.child.id()) {
-            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-                kill_process(pid, signal).ok();
-            }
+            send(pid, signal);
         }
+    }
+
+    /// Ends it and those that it has started, and waits for all of them: the next one does not start
+    /// while they hold what it needs (PostgreSQL's shared memory).
+    fn kill_all(&mut self) {
+        // So that it starts no more of them meanwhile.
+        self.signal(Signal::STOP);
+        let all = family(self.child.id());
+        for pid in &all {
+            send(*pid, Signal::KILL);
+        }
+        self.child.wait().ok();
+        let mut clock = Clock::new();
+        while all.iter().any(|pid| runs(*pid)) && clock.ticks() {}
     }
 
     fn signal(&self, signal: Signal) {
         // The child has not been waited for, so its number is still its own.
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(pid) = pid {
-            kill_process(pid, signal).ok();
-        }
+        send(self.child.id(), signal);
     }
+}
+
+/// A process that has ended gets nothing.
+fn send(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        kill_process(pid, signal).ok();
+    }
+}
+
+/// False for one that has ended, also where nobody has asked how.
+fn runs(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"));
+    status.is_ok_and(|text| !text.contains("\nState:\tZ") && !text.contains("\nState:\tX"))
 }
 
 /// A process and all below it, as they are now.
