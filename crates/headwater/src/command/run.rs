@@ -206,7 +206,7 @@ fn announce(args: &RunArgs, apps: &[ReadyApp], state: Option<&Path>, every: Dura
         Some(directory) => tracing::info!(
             every = format!("{every:?}"),
             directory = %directory.display(),
-            "state is saved"
+            "state will be saved"
         ),
         None if args.until_done => {}
         None => tracing::info!("state is not saved: give a directory with --state to keep it"),

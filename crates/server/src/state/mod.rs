@@ -350,6 +350,10 @@ pub(crate) fn durable_lengths(dir: &Path) -> [u64; 2] {
 pub(crate) fn create_dir(dir: &Path) -> Result<(), Error> {
     let above = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty());
     let missing: Vec<&Path> = above.take_while(|dir| !dir.exists()).collect();
+    if dir.is_file() {
+        let cause = io::Error::other("it is a file; name a directory");
+        return Err(Error::file("create state directory", dir)(cause));
+    }
     fs::create_dir_all(dir).map_err(Error::file("create state directory", dir))?;
     if !missing.is_empty() {
         mode::of_owner(dir, mode::DIR);
@@ -862,6 +866,14 @@ mod tests {
             let found = group.find()?;
             Ok(found.epochs == [11] && found.damage.len() == 1)
         });
+    }
+
+    #[test]
+    fn a_file_in_place_of_the_directory_is_named_as_such() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        let refused = StateDir::open(file.path()).map(drop);
+        let said = connect::error::chain(&refused.expect_err("it is no directory"));
+        assert!(said.contains("it is a file; name a directory"), "{said}");
     }
 
     #[test]
