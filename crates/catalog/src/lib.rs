@@ -31,7 +31,9 @@ pub fn function_specs() -> impl Iterator<Item = &'static FunctionSpec> {
 
 /// All sources, sinks, mappers, stores and their functions.
 pub fn connector_specs() -> impl Iterator<Item = &'static ConnectorSpec> {
-    connect::specs().chain(connectors::specs())
+    connect::specs()
+        .chain(connectors::specs())
+        .chain(store::specs())
 }
 
 /// The catalog of all components.

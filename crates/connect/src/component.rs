@@ -114,6 +114,9 @@ impl Environment {
 /// with the options of a store as keys.
 pub const DATA_SOURCES: &str = "datasource";
 
+/// Key of the [`Setting`] of store `eventstore` that names its directory.
+pub const SETTING_DIR: &str = "directory";
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     /// `source`, `sink`, `sourceMapper`, `sinkMapper`, `store`, or that of a function.

@@ -1,7 +1,7 @@
 //! Which technologies a binary has. The binary hands the registry to the server, which knows none.
 
 use plan::spec::{ConnectorKind, ConnectorSpec, Status};
-use plan::{Store, Transport};
+use plan::{Store, Table, Transport};
 
 use crate::component::Connector;
 use crate::effect::EffectFunctions;
@@ -74,8 +74,28 @@ impl Registry {
     /// What tells one database from another.
     pub fn database(&self, store: &Store) -> String {
         let spec = self.spec(ConnectorKind::Store, &store.ty);
+        if spec.is_some_and(|spec| spec.is_one_place) {
+            return store.ty.clone();
+        }
         let identity = spec.map_or(&[] as &[_], |spec| spec.identity);
         identity_of(&store.ty, identity, &store.options)
+    }
+
+    /// What tells apart what apps share by a table that is kept outside: the database, or the table itself
+    /// where the store has all tables in one place.
+    pub fn shared_by(&self, table: &Table, store: &Store) -> String {
+        let spec = self.spec(ConnectorKind::Store, &store.ty);
+        match spec.is_some_and(|spec| spec.is_one_place) {
+            false => self.database(store),
+            true => {
+                let name = store.option("table.name").unwrap_or(&table.schema.name);
+                format!(
+                    "{} {}",
+                    store.ty,
+                    name.trim().to_lowercase().replace('.', "_")
+                )
+            }
+        }
     }
 
     /// Transport properties by which a message of a source is found again where it came from.

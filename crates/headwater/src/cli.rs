@@ -120,6 +120,7 @@ pub struct ChangeArgs {
 #[command(after_help = "Examples:\n  \
     headwater run app.siddhi --until-done\n  \
     headwater run apps/ --state /var/lib/headwater --http 127.0.0.1:9090\n  \
+    headwater run app.siddhi --store data      tables of the event store, and the state, in data/\n  \
     headwater run etl.siddhi --set 'Lines.source.dir.uri=file:/data/in' \\\n    \
       --replace 'jdbc:mysql://db/shop=jdbc:sqlite:shop.db' --until-done\n  \
     IN=/data headwater run app.siddhi          ${IN} is read from the environment\n  \
@@ -137,6 +138,10 @@ pub struct RunArgs {
     /// Save positions, windows, tables and rejected events here, and resume from them
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// Directory of the event store, for tables with @store(type='eventstore'); without --state, the state is
+    /// saved in the folder 'state' in it
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
     /// Time between checkpoints (500ms, 5s, 1min)
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     pub state_interval: Option<std::time::Duration>,

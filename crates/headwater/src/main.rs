@@ -12,6 +12,7 @@ mod log;
 mod other_names;
 mod output;
 mod progress;
+mod registry;
 mod service;
 
 use std::any::Any;

@@ -663,6 +663,9 @@ pub struct ConnectorSpec {
     /// Sinks and stores: the options that tell one destination from another. What names the same
     /// destination shares a thread and its order.
     pub identity: &'static [&'static str],
+    /// A store that has all its tables in one place, whatever their options: those of an app are one
+    /// transaction, and apps share it by the names of tables alone.
+    pub is_one_place: bool,
     /// Sources: transport properties by which a message is found again where it came from.
     pub message_key: &'static [&'static str],
     /// Other names of the same thing (`http-request` sink for `http-call`).
@@ -701,6 +704,7 @@ impl ConnectorSpec {
             files: &[],
             is_inline: false,
             identity: &[],
+            is_one_place: false,
             message_key: &[],
             aliases: &[],
             example: "",

@@ -70,7 +70,7 @@ fn links(plan: &Plan, registry: &Registry) -> Vec<String> {
     }
     for table in &plan.tables {
         if let Some(store) = &table.store {
-            links.push(format!("store {}", registry.database(store)));
+            links.push(format!("store {}", registry.shared_by(table, store)));
         }
     }
     links

@@ -27,6 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "connectors",
         &["connect", "event", "javatext", "lang", "plan"],
     ),
+    ("store", &["connect", "event", "lang", "plan"]),
     (
         "catalog",
         &[
@@ -37,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "event",
             "lang",
             "plan",
+            "store",
         ],
     ),
     (
@@ -92,8 +94,47 @@ const CLIENTS: &[&str] = &[
     "tonic",
 ];
 
+/// Where the libraries of column formats may be needed: the rest is built without them.
+const COLUMNS_IN: &str = "store";
+
+/// Their names begin so.
+const COLUMNS: &[&str] = &["arrow", "parquet", "datafusion", "delta"];
+
+/// The version of Arrow and Parquet; types of another do not mix with it.
+const COLUMNS_VERSION: &str = "59.";
+
 fn check(_: &Tree) -> anyhow::Result<Findings> {
-    Ok(judge(&Metadata::read()?))
+    let mut findings = judge(&Metadata::read()?);
+    let lock = std::fs::read_to_string("Cargo.lock")?;
+    for other in other_columns(&lock) {
+        findings.fault(format!(
+            "Cargo.lock has {other}: Arrow and Parquet have one version, {COLUMNS_VERSION}x, which is that of \
+             DataFusion 55"
+        ));
+    }
+    Ok(findings)
+}
+
+/// Packages of Arrow and Parquet in a lock file that have another version.
+fn other_columns(lock: &str) -> Vec<String> {
+    let mut lines = lock.lines();
+    let mut found = Vec::new();
+    while let Some(line) = lines.next() {
+        let quoted = |line: &str, key: &str| -> Option<String> {
+            let text = line.strip_prefix(key)?.strip_prefix(" = \"")?;
+            text.strip_suffix('"').map(str::to_owned)
+        };
+        let Some(name) = quoted(line, "name") else {
+            continue;
+        };
+        let version = lines.next().and_then(|line| quoted(line, "version"));
+        let version = version.unwrap_or_default();
+        let is_one = name.starts_with("arrow-") || name == "arrow" || name == "parquet";
+        if is_one && !version.starts_with(COLUMNS_VERSION) {
+            found.push(format!("{name} {version}"));
+        }
+    }
+    found
 }
 
 fn judge(metadata: &Metadata) -> Findings {
@@ -105,6 +146,15 @@ fn judge(metadata: &Metadata) -> Findings {
             for client in clients.filter(|d| CLIENTS.contains(&d.as_str())) {
                 findings.fault(format!(
                     "{name} needs {client}: client libraries are needed by `connectors` alone"
+                ));
+            }
+        }
+        if name != COLUMNS_IN {
+            let columns = package.dependencies.iter();
+            let columns = columns.filter(|d| COLUMNS.iter().any(|known| d.starts_with(known)));
+            for library in columns {
+                findings.fault(format!(
+                    "{name} needs {library}: Arrow and Parquet are needed by `{COLUMNS_IN}` alone"
                 ));
             }
         }
@@ -181,6 +231,19 @@ mod tests {
         ]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("testkit needs rdkafka"));
+    }
+
+    #[test]
+    fn arrow_outside_of_the_store_or_of_another_version_is_found() {
+        let found = faults(&[
+            ("headwater", &["arrow-array"]),
+            ("headwater-server", &["parquet"]),
+            ("headwater-store", &["arrow-array", "parquet"]),
+        ]);
+        assert_eq!(found.len(), 2, "{found:?}");
+        let lock = "[[package]]\nname = \"arrow-array\"\nversion = \"60.0.1\"\n\n\
+                    [[package]]\nname = \"parquet\"\nversion = \"59.3.2\"\n";
+        assert_eq!(other_columns(lock), ["arrow-array 60.0.1"]);
     }
 
     #[test]

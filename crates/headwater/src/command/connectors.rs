@@ -1,6 +1,6 @@
 //! `headwater connectors`: the pages of the catalog.
 
-use ::connectors::REGISTRY;
+use crate::registry::REGISTRY;
 use catalog::pages;
 use check::Catalog;
 use lang::suggest::nearest;

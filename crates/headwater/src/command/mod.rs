@@ -86,7 +86,7 @@ fn load_options(
     let config = change.config.as_deref();
     let config = config.map(|path| read_config(path, &secrets)).transpose()?;
     Ok(LoadOptions {
-        registry: ::connectors::REGISTRY,
+        registry: crate::registry::REGISTRY,
         catalog: catalog::full(),
         sets: change.sets.clone(),
         replaces: change.replaces.clone(),

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use connect::component::SETTING_DIR;
 use server::access::users;
-use server::config::Config;
+use server::config::{Config, Extension};
 use server::deploy::{Deployer, Deployment, DeploymentFolder};
 use server::deployment::{AppText, LoadOptions, ReadyApp};
 use server::feed::Feeds;
@@ -34,15 +35,20 @@ use crate::service::ServiceManager;
 /// Between two saves of the state, unless something says otherwise.
 const STATE_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Below the directory of an event store: the state, where --state does not name another place.
+const STATE: &str = "state";
+
 /// The property that says what each app may hold in memory.
 const MEMORY_LIMIT: &str = "memory.limit";
 
 /// How often the progress is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u8> {
-    let secrets = args.change.secrets.secrets(args.state.as_deref(), output);
-    let options = load_options(&args.change, secrets, true)?;
+pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u8> {
+    if args.state.is_none() {
+        args.state = args.store.as_ref().map(|store| store.join(STATE));
+    }
+    let options = options(&args, output)?;
     let config = options.config.clone().unwrap_or_default();
     let state = state_directory(&args, &config);
     let http = http_options(&args, state.as_deref());
@@ -76,7 +82,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     let started = Server::start(
         apps.ready,
         RunOptions {
-            registry: ::connectors::REGISTRY,
+            registry: crate::registry::REGISTRY,
             catalog: catalog::full(),
             until_done: args.until_done,
             is_asked: args.http.is_some(),
@@ -188,6 +194,25 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         true => 4,
         false => 0,
     })
+}
+
+/// How apps are read, and what they are told of the event store.
+fn options(args: &RunArgs, output: &Output) -> anyhow::Result<LoadOptions> {
+    let secrets = args.change.secrets.secrets(args.state.as_deref(), output);
+    let mut options = load_options(&args.change, secrets, true)?;
+    if let Some(store) = &args.store {
+        let directory = store.display().to_string();
+        options
+            .config
+            .get_or_insert_default()
+            .extensions
+            .push(Extension {
+                namespace: "store".to_owned(),
+                name: "eventstore".to_owned(),
+                properties: vec![(SETTING_DIR.to_owned(), directory)],
+            });
+    }
+    Ok(options)
 }
 
 /// What is about to run. Each source, sink and store says itself when it is ready, and where.
@@ -392,8 +417,7 @@ fn try_reload(
     args: &RunArgs,
     output: &Output,
 ) -> anyhow::Result<Option<Change>> {
-    let secrets = args.change.secrets.secrets(args.state.as_deref(), output);
-    let options = load_options(&args.change, secrets, true)?;
+    let options = options(args, output)?;
     let Some(apps) = read_apps(args, deployment.folder(), options, output)? else {
         anyhow::bail!("an app has errors: see above");
     };

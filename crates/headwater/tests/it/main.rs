@@ -28,6 +28,7 @@ mod durable;
 mod email;
 mod email_source;
 mod errors;
+mod eventstore;
 mod file_events;
 mod grpc;
 mod http;

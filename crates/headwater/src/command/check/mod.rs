@@ -27,7 +27,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
     let twins = deployment::twins(&apps);
     let has_errors = !twins.is_empty() || apps.iter().any(LoadedApp::has_errors);
     let findings = if args.connect && !has_errors {
-        server::probe::findings(&apps, &::connectors::REGISTRY)
+        server::probe::findings(&apps, &crate::registry::REGISTRY)
     } else {
         Vec::new()
     };

@@ -18,7 +18,7 @@ pub fn run(args: &CopyArgs, output: &Output) -> anyhow::Result<u8> {
     };
     let mut progress = Progress::new("copying", output);
     let mut watch = |path: &Path, bytes| progress.next(path, bytes);
-    let registry = &::connectors::REGISTRY;
+    let registry = &crate::registry::REGISTRY;
     let backup = back_up(Path::new(&args.from), to, None, registry, &mut watch)?;
     let path = backup.path.display().to_string();
     match args.json {

@@ -94,7 +94,7 @@ fn app_diff(
     plan: Option<&Plan>,
     limit: usize,
 ) -> anyhow::Result<Json> {
-    let registry = &::connectors::REGISTRY;
+    let registry = &crate::registry::REGISTRY;
     let (old, new) = (
         before.positions(app, plan, registry),
         after.positions(app, plan, registry),

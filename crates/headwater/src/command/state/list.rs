@@ -12,7 +12,7 @@ use crate::output::Output;
 
 pub fn run(args: &ListArgs, output: &Output) -> anyhow::Result<u8> {
     let found = match &args.dir {
-        Some(dir) => survey(dir, &::connectors::REGISTRY)?.to_json(),
+        Some(dir) => survey(dir, &crate::registry::REGISTRY)?.to_json(),
         None => {
             let reply = args.server.client()?.state()?;
             if reply.status != 200 {

@@ -16,7 +16,7 @@ pub fn run(args: &RestoreArgs, output: &Output) -> anyhow::Result<u8> {
         replaces: args.replace,
         has_new_id: args.new_id,
     };
-    let registry = &::connectors::REGISTRY;
+    let registry = &crate::registry::REGISTRY;
     let restored = restore(&args.backup, &args.dir, options, registry, &mut watch)?;
     let replaced = restored.replaced.as_ref();
     let replaced = replaced.map(|path| path.display().to_string());

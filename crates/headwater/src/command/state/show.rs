@@ -69,7 +69,7 @@ pub(super) fn position_words(position: &Json) -> String {
 
 fn app_json(group: &Opened, app: &str, plan: Option<&Plan>) -> anyhow::Result<Json> {
     let plan = plan.filter(|plan| plan.name == app);
-    let sources = group.positions(app, plan, &::connectors::REGISTRY);
+    let sources = group.positions(app, plan, &crate::registry::REGISTRY);
     let sources = sources
         .iter()
         .map(|(key, position)| json!({ "source": key, "position": position.to_json() }));

@@ -10,7 +10,7 @@ use crate::output::Output;
 pub fn run(args: &VerifyArgs, output: &Output) -> anyhow::Result<u8> {
     let mut progress = Progress::new("reading", output);
     let mut watch = |path: &std::path::Path, bytes| progress.next(path, bytes);
-    let verified = verify(&args.dir, &::connectors::REGISTRY, &mut watch)?;
+    let verified = verify(&args.dir, &crate::registry::REGISTRY, &mut watch)?;
     match args.json {
         true => output.print_json(&to_json(args, &verified))?,
         false => output.print(&text(&verified))?,

@@ -1,0 +1,178 @@
+//! A file that is read, row group by row group.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use event::{ColumnBuilder, Value};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::statistics::Statistics;
+
+use super::columns::{append, append_longs};
+use crate::definition::{Definition, ID, TIMESTAMP};
+use crate::error::Error;
+use crate::rows::{Cells, Rows};
+
+/// Rows that are decoded at once, where they are short.
+const BATCH_ROWS: usize = 8192;
+
+/// Bytes that are decoded at once, about.
+const BATCH_BYTES: i64 = 16 << 20;
+
+/// Some rows of a file, decoded.
+pub(crate) struct Part {
+    columns: Vec<ColumnBuilder>,
+    ids: Vec<u64>,
+    times: Vec<i64>,
+}
+
+impl Part {
+    fn new(definition: &Definition) -> Part {
+        let attributes = definition.schema.attributes.iter();
+        Part {
+            columns: attributes.map(|a| ColumnBuilder::new(a.ty)).collect(),
+            ids: Vec::new(),
+            times: Vec::new(),
+        }
+    }
+
+    pub fn rows(&self) -> Rows<'_> {
+        Rows {
+            columns: self.columns.iter().map(Cells::of).collect(),
+            ids: &self.ids,
+            times: &self.times,
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        let columns: usize = self.columns.iter().map(ColumnBuilder::bytes).sum();
+        columns + self.ids.len() * 16
+    }
+}
+
+/// What is known of a file before its rows are read.
+pub(super) fn metadata(path: &Path) -> Result<ArrowReaderMetadata, Error> {
+    let file = File::open(path).map_err(Error::file("open", path))?;
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    ArrowReaderMetadata::load(&file, options)
+        .map_err(|cause| Error::damaged(path, cause.to_string()))
+}
+
+/// Smallest and greatest value of a column in a row group, where the file says them.
+pub(super) fn bounds(group: &RowGroupMetaData, name: &str) -> Option<(Value, Value)> {
+    let columns = group.columns().iter();
+    let mut own = columns.filter(|c| c.column_path().parts() == [name]);
+    let statistics = own.next()?.statistics()?;
+    let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(Value::str);
+    Some(match statistics {
+        Statistics::Boolean(v) => (Value::Bool(*v.min_opt()?), Value::Bool(*v.max_opt()?)),
+        Statistics::Int32(v) => (Value::Int(*v.min_opt()?), Value::Int(*v.max_opt()?)),
+        Statistics::Int64(v) => (Value::Long(*v.min_opt()?), Value::Long(*v.max_opt()?)),
+        Statistics::Float(v) => (Value::Float(*v.min_opt()?), Value::Float(*v.max_opt()?)),
+        Statistics::Double(v) => (Value::Double(*v.min_opt()?), Value::Double(*v.max_opt()?)),
+        Statistics::ByteArray(v) => (text(v.min_opt()?.data())?, text(v.max_opt()?.data())?),
+        Statistics::Int96(_) | Statistics::FixedLenByteArray(_) => return None,
+    })
+}
+
+/// How many rows of these row groups are decoded at once.
+fn batch_rows(metadata: &ArrowReaderMetadata, groups: &[usize]) -> usize {
+    let all = metadata.metadata().row_groups();
+    let rows: i64 = groups.iter().map(|at| all[*at].num_rows()).sum();
+    let bytes: i64 = groups.iter().map(|at| all[*at].total_byte_size()).sum();
+    let fit = BATCH_BYTES / (bytes / rows.max(1)).max(1);
+    usize::try_from(fit).unwrap_or(1).clamp(1, BATCH_ROWS)
+}
+
+/// Reads row groups part by part, until `each` says that it has enough.
+pub(super) fn read(
+    path: &Path,
+    metadata: &ArrowReaderMetadata,
+    groups: Vec<usize>,
+    definition: &Arc<Definition>,
+    each: &mut dyn FnMut(Part) -> Result<bool, Error>,
+) -> Result<(), Error> {
+    let file = File::open(path).map_err(Error::file("open", path))?;
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
+    let rows = batch_rows(metadata, &groups);
+    let reader = builder
+        .with_row_groups(groups)
+        .with_batch_size(rows)
+        .build();
+    let reader = reader.map_err(|cause| Error::damaged(path, cause.to_string()))?;
+    for batch in reader {
+        let batch = batch.map_err(|cause| Error::damaged(path, cause.to_string()))?;
+        let mut part = Part::new(definition);
+        add(&batch, definition, path, &mut part)?;
+        if !each(part)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// A whole row group as one part.
+pub(super) fn read_group(
+    path: &Path,
+    metadata: &ArrowReaderMetadata,
+    group: usize,
+    definition: &Arc<Definition>,
+) -> Result<Part, Error> {
+    let file = File::open(path).map_err(Error::file("open", path))?;
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
+    let reader = builder
+        .with_row_groups(vec![group])
+        .with_batch_size(batch_rows(metadata, &[group]))
+        .build();
+    let reader = reader.map_err(|cause| Error::damaged(path, cause.to_string()))?;
+    let mut part = Part::new(definition);
+    for batch in reader {
+        let batch = batch.map_err(|cause| Error::damaged(path, cause.to_string()))?;
+        add(&batch, definition, path, &mut part)?;
+    }
+    Ok(part)
+}
+
+fn add(
+    batch: &RecordBatch,
+    definition: &Definition,
+    path: &Path,
+    part: &mut Part,
+) -> Result<(), Error> {
+    let len = batch.num_rows();
+    let other = |name: &str| {
+        Error::foreign(
+            path,
+            format!(
+                "column '{name}' has another type than the table; another program has written this file"
+            ),
+        )
+    };
+    for (attribute, builder) in definition.schema.attributes.iter().zip(&mut part.columns) {
+        match batch.column_by_name(&attribute.name) {
+            Some(array) if append(array, attribute.ty, builder) => {}
+            Some(_) => return Err(other(&attribute.name)),
+            None => (0..len).for_each(|_| builder.push_null()),
+        }
+    }
+    let longs = |name: &str| -> Result<Vec<i64>, Error> {
+        let mut out = Vec::with_capacity(len);
+        match batch.column_by_name(name) {
+            Some(array) if append_longs(array, &mut out) => {}
+            Some(_) => return Err(other(name)),
+            None => out.resize(len, 0),
+        }
+        Ok(out)
+    };
+    let ids = longs(ID)?;
+    part.ids.extend(
+        ids.into_iter()
+            .map(|id| u64::try_from(id).unwrap_or_default()),
+    );
+    part.times.extend(longs(TIMESTAMP)?);
+    Ok(())
+}

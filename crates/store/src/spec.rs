@@ -1,0 +1,38 @@
+//! `@store(type='eventstore')`, whatever this build can run.
+
+use plan::spec::{ConnectorKind, ConnectorSpec, OptionSpec, OptionType, Status, text};
+
+/// How old rows get before they are in files.
+pub const COMMIT_INTERVAL: &str = "commit.interval";
+
+pub const CONNECTORS: &[ConnectorSpec] = &[ConnectorSpec {
+    status: Status::Runs,
+    is_one_place: true,
+    options: &[
+        text(
+            "table.name",
+            "Name of the table in the event store, without case; that of the table by default. Dots become \
+             underscores.",
+        )
+        .test("headwater::eventstore::a_table_keeps_its_rows_over_a_restart"),
+        OptionSpec::new(
+            COMMIT_INTERVAL,
+            OptionType::Text,
+            "How old rows get before they are written to files that other programs read, such as `2 sec`. \
+             Queries of the app see them at once.",
+        )
+        .default("10 sec")
+        .test("headwater::eventstore::a_table_keeps_its_rows_over_a_restart"),
+    ],
+    example: "@store(type='eventstore')
+@PrimaryKey('symbol')
+define table Latest (symbol string, price double);
+define stream Trades (symbol string, price double);
+from Trades update or insert into Latest on Latest.symbol == symbol;",
+    ..ConnectorSpec::new(
+        ConnectorKind::Store,
+        "eventstore",
+        "store-eventstore",
+        "Keeps a table in the event store of the server, in open files: `headwater run APP --store DIR`.",
+    )
+}];

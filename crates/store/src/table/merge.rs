@@ -1,0 +1,227 @@
+//! New files from old ones and from rows in memory.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::search::key_of;
+use crate::definition::Definition;
+use crate::delta::Add;
+use crate::error::Error;
+use crate::file::{FileWriter, Files, Part};
+use crate::key::Key;
+use crate::layer::{Layer, Which};
+use crate::rows::Rows;
+
+/// Bytes of a full file.
+pub(super) const FILE_BYTES: u64 = 256 << 20;
+
+/// Bytes of a full file of a table with a key: what one new key has written anew.
+pub(super) const KEYED_FILE_BYTES: u64 = 16 << 20;
+
+/// Rows of such a file: what merging holds in memory.
+const KEYED_FILE_ROWS: u64 = 1 << 19;
+
+/// Rows go into files, one after the other.
+pub(super) struct Output<'a> {
+    dir: &'a Path,
+    definition: &'a Arc<Definition>,
+    writer: Option<FileWriter>,
+    last: Option<Key>,
+    adds: Vec<Add>,
+}
+
+impl<'a> Output<'a> {
+    pub fn new(dir: &'a Path, definition: &'a Arc<Definition>) -> Output<'a> {
+        Output {
+            dir,
+            definition,
+            writer: None,
+            last: None,
+            adds: Vec::new(),
+        }
+    }
+
+    pub fn push(&mut self, rows: &Rows<'_>, row: usize) -> Result<(), Error> {
+        if self.definition.is_keyed() {
+            let key = key_of(self.definition, rows, row);
+            // A file is in the order of its keys, or a look-up would miss some.
+            if self.last.as_ref().is_some_and(|last| *last >= key) {
+                self.end_file()?;
+            }
+            self.last = Some(key);
+        }
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            None => self
+                .writer
+                .insert(FileWriter::create(self.dir, self.definition)?),
+        };
+        writer.push(rows, row)?;
+        let is_full = match self.definition.is_keyed() {
+            true => writer.len() >= KEYED_FILE_ROWS || writer.bytes() >= KEYED_FILE_BYTES,
+            false => writer.bytes() >= FILE_BYTES,
+        };
+        match is_full {
+            true => self.end_file(),
+            false => Ok(()),
+        }
+    }
+
+    fn end_file(&mut self) -> Result<(), Error> {
+        self.last = None;
+        if let Some(writer) = self.writer.take() {
+            self.adds.push(writer.finish()?);
+        }
+        Ok(())
+    }
+
+    /// The files; they last.
+    pub fn finish(mut self) -> Result<Vec<Add>, Error> {
+        match self.end_file() {
+            Ok(()) => Ok(std::mem::take(&mut self.adds)),
+            Err(error) => {
+                self.discard();
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives up what was written.
+    pub fn discard(mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.discard();
+        }
+        discard(self.dir, &self.adds);
+    }
+}
+
+/// Removes files that no version names. What is left of them, the next vacuum removes.
+pub(super) fn discard(dir: &Path, adds: &[Add]) {
+    for add in adds {
+        let path = dir.join(&add.path);
+        if let Err(cause) = std::fs::remove_file(&path) {
+            tracing::warn!(file = %path.display(), %cause, "cannot remove a file that no table names");
+        }
+    }
+}
+
+/// The live rows of a layer in the order of their numbers.
+pub(super) fn ordered(layer: &Layer) -> Vec<usize> {
+    let rows = layer.rows();
+    let mut order: Vec<usize> = (0..rows.len()).filter(|row| layer.is_live(*row)).collect();
+    order.sort_by_key(|row| rows.ids[*row]);
+    order
+}
+
+/// Copies a file without the rows of these numbers; how many it had.
+pub(super) fn copy_without(
+    files: &Files,
+    add: &Add,
+    gone: &HashSet<u64>,
+    output: &mut Output<'_>,
+) -> Result<u64, Error> {
+    let mut count = 0;
+    files.scan(add, None, &mut |part| {
+        let rows = part.rows();
+        for row in 0..rows.len() {
+            if gone.contains(&rows.ids[row]) {
+                count += 1;
+            } else {
+                output.push(&rows, row)?;
+            }
+        }
+        Ok(true)
+    })?;
+    Ok(count)
+}
+
+/// Does a file have a row of one of these numbers?
+pub(super) fn has_any(files: &Files, add: &Add, ids: &HashSet<u64>) -> Result<bool, Error> {
+    let range = add.stats.ids();
+    let may = ids
+        .iter()
+        .any(|id| range.is_none_or(|(min, max)| (min..=max).contains(id)));
+    if !may {
+        return Ok(false);
+    }
+    let mut has = false;
+    files.scan(add, None, &mut |part| {
+        has = part.rows().ids.iter().any(|id| ids.contains(id));
+        Ok(!has)
+    })?;
+    Ok(has)
+}
+
+/// Writes files anew with the rows of a layer among theirs, in the order of the keys. `touched` are in the
+/// order of their first keys.
+pub(super) fn merge(
+    files: &Files,
+    definition: &Definition,
+    touched: &[&Arc<Add>],
+    layer: &Layer,
+    output: &mut Output<'_>,
+) -> Result<(), Error> {
+    let fresh = layer.rows();
+    let mut keys: Vec<(&Key, usize)> = layer
+        .keys()
+        .iter()
+        .filter_map(|(key, row)| Some((key, (*row)?)))
+        .collect();
+    keys.sort_unstable();
+    let mut keys = keys.into_iter().peekable();
+    for (at, add) in touched.iter().enumerate() {
+        // Rows before the next file's go into this one.
+        let next = touched
+            .get(at + 1)
+            .and_then(|next| next.range.as_ref())
+            .map(|(first, _)| first);
+        let mut parts = Vec::new();
+        files.scan_all(add, &mut |part| {
+            parts.push(part);
+            Ok(())
+        })?;
+        let views: Vec<Rows<'_>> = parts.iter().map(Part::rows).collect();
+        for (key, part, row) in old_rows(definition, &views, layer, add.range.is_some()) {
+            while let Some((_, fresh_row)) = keys.next_if(|(fresh_key, _)| **fresh_key < key) {
+                output.push(&fresh, fresh_row)?;
+            }
+            output.push(&views[part], row)?;
+        }
+        let is_here = |key: &Key| next.is_some_and(|next| key < next);
+        while let Some((_, fresh_row)) = keys.next_if(|(key, _)| is_here(key)) {
+            output.push(&fresh, fresh_row)?;
+        }
+    }
+    for (_, row) in keys {
+        output.push(&fresh, row)?;
+    }
+    Ok(())
+}
+
+/// Rows of a file that a layer does not hide, in the order of their keys.
+fn old_rows(
+    definition: &Definition,
+    parts: &[Rows<'_>],
+    layer: &Layer,
+    is_sorted: bool,
+) -> Vec<(Key, usize, usize)> {
+    let mut old = Vec::new();
+    for (at, rows) in parts.iter().enumerate() {
+        for row in 0..rows.len() {
+            let key = key_of(definition, rows, row);
+            if !layer.hides(&Which::Key(&key)) {
+                old.push((key, at, row));
+            }
+        }
+    }
+    if !is_sorted {
+        // Another program may have put in a key twice: its newest row counts.
+        old.sort_by(|(a, ap, ar), (b, bp, br)| {
+            let id = |part: usize, row: usize| parts[part].ids[row];
+            a.cmp(b).then(id(*bp, *br).cmp(&id(*ap, *ar)))
+        });
+        old.dedup_by(|(a, ..), (b, ..)| a == b);
+    }
+    old
+}

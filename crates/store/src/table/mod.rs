@@ -1,0 +1,218 @@
+//! A table: its files, and above them the rows that no file holds yet.
+//!
+//! ```text
+//! live layer      what is written now
+//! frozen layer    what is being written to files, or nothing
+//! files           a version of the Delta log
+//! ```
+//!
+//! Each hides the rows below that it deletes or replaces, so that one look from top to bottom is a
+//! consistent version: no row is missing and none comes twice, whatever the flusher does meanwhile.
+
+mod flush;
+mod merge;
+mod search;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::definition::Definition;
+use crate::delta::{DeltaLog, Snapshot, TableLog};
+use crate::error::Error;
+use crate::file::Files;
+use crate::layer::Layer;
+
+pub(crate) use search::Found;
+pub(crate) use write::{Writer, fit, joined};
+
+/// Bytes of rows in memory from which on they are written to files, however new they are.
+const FLUSH_BYTES: usize = 32 << 20;
+
+/// Bytes of rows in memory at which writers wait until files hold those before them.
+const LIVE_MAX: usize = 64 << 20;
+
+/// How old rows get before they are written to files, unless the app says something else.
+pub const INTERVAL: Duration = Duration::from_secs(10);
+
+/// One table of a store.
+pub(crate) struct Table {
+    pub definition: Arc<Definition>,
+    pub(crate) dir: PathBuf,
+    delta: DeltaLog,
+    pub(crate) files: Files,
+    state: Mutex<State>,
+}
+
+/// What changes.
+pub(crate) struct State {
+    pub snapshot: Arc<Snapshot>,
+    pub frozen: Option<Arc<Frozen>>,
+    pub live: Layer,
+    /// The last commit whose rows are in the live layer or below.
+    pub sequence: u64,
+    /// There are changes that no commit covers yet.
+    pub is_dirty: bool,
+    /// When the first commit of the live layer was.
+    since: Option<Instant>,
+    pub interval: Duration,
+    /// The group of apps that writes it, and how many of their tables do.
+    open_by: Option<(String, usize)>,
+}
+
+/// Rows that are being written to files.
+pub(crate) struct Frozen {
+    pub layer: Layer,
+    /// The last commit whose rows it has.
+    pub sequence: u64,
+}
+
+impl Table {
+    /// A table that is there.
+    pub fn open(dir: &Path) -> Result<Table, Error> {
+        let delta = DeltaLog::new(dir);
+        let snapshot = delta.snapshot()?;
+        Ok(Table::of(dir, delta, snapshot))
+    }
+
+    /// Makes an empty table.
+    pub fn create(dir: &Path, definition: &Definition) -> Result<Table, Error> {
+        crate::paths::create_dir(dir)?;
+        let delta = DeltaLog::new(dir);
+        let snapshot = delta.create(definition)?;
+        Ok(Table::of(dir, delta, snapshot))
+    }
+
+    fn of(dir: &Path, delta: DeltaLog, snapshot: Arc<Snapshot>) -> Table {
+        let definition = Arc::clone(&snapshot.definition);
+        Table {
+            files: Files::new(dir, &definition),
+            dir: dir.to_owned(),
+            delta,
+            state: Mutex::new(State {
+                live: Layer::new(&definition),
+                snapshot,
+                frozen: None,
+                sequence: 0,
+                is_dirty: false,
+                since: None,
+                interval: INTERVAL,
+                open_by: None,
+            }),
+            definition,
+        }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Up to which commit of a store its files hold the rows.
+    pub fn flushed(&self, store: &str) -> u64 {
+        let txn = self.lock().snapshot.txn(store);
+        txn.and_then(|version| u64::try_from(version).ok())
+            .unwrap_or(0)
+    }
+
+    /// Up to which commit its files hold the rows, or will when what is being written is.
+    pub fn covered(&self, store: &str) -> u64 {
+        let frozen = self.lock().frozen.as_ref().map(|frozen| frozen.sequence);
+        frozen.unwrap_or(0).max(self.flushed(store))
+    }
+
+    /// The newest version of the files, which another program may have made.
+    pub fn refresh(&self) -> Result<(), Error> {
+        let known = Arc::clone(&self.lock().snapshot);
+        let newest = self.delta.newer(&known)?;
+        if newest.version > known.version {
+            self.fits(&newest)?;
+            let mut state = self.lock();
+            if state.snapshot.version < newest.version {
+                state.snapshot = newest;
+            }
+        }
+        Ok(())
+    }
+
+    fn fits(&self, snapshot: &Snapshot) -> Result<(), Error> {
+        match snapshot.definition.difference(&self.definition) {
+            None => Ok(()),
+            Some(difference) => Err(Error::foreign(
+                &self.dir,
+                format!("another program has changed the columns of the table: {difference}"),
+            )),
+        }
+    }
+}
+
+impl State {
+    /// A commit covers what is there.
+    pub fn committed(&mut self, sequence: u64) {
+        self.is_dirty = false;
+        self.sequence = sequence;
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    /// One more table of a group of apps is this one; false where another group has it.
+    pub fn enter(&mut self, group: &str) -> bool {
+        let (by, count) = self.open_by.get_or_insert_with(|| (group.to_owned(), 0));
+        let is_ours = by == group;
+        *count += usize::from(is_ours);
+        is_ours
+    }
+
+    pub fn leave(&mut self) {
+        if let Some((_, count)) = &mut self.open_by {
+            *count -= 1;
+        }
+        self.open_by.take_if(|(_, count)| *count == 0);
+    }
+
+    /// Drops the rows that are neither in files nor on their way there.
+    pub fn forget(&mut self, definition: &Arc<Definition>) {
+        self.live = Layer::new(definition);
+        self.is_dirty = false;
+        self.since = None;
+    }
+
+    /// Are there rows that are to be written to files now?
+    pub fn is_due(&self) -> bool {
+        let is_old = self
+            .since
+            .is_some_and(|since| since.elapsed() >= self.interval);
+        !self.live.is_empty() && (is_old || self.live.bytes() >= FLUSH_BYTES)
+    }
+
+    /// When there will be, if nothing else comes.
+    pub fn due_in(&self) -> Option<Duration> {
+        let since = self
+            .since
+            .filter(|_| !self.live.is_empty() && !self.is_dirty)?;
+        Some(self.interval.saturating_sub(since.elapsed()))
+    }
+
+    /// Must writers wait?
+    pub fn is_full(&self) -> bool {
+        self.frozen.is_some() && self.live.bytes() >= LIVE_MAX
+    }
+
+    /// Puts the rows aside for the flusher; false where they cannot be.
+    pub fn freeze(&mut self, definition: &Arc<Definition>) -> bool {
+        if self.frozen.is_some() || self.is_dirty || self.live.is_empty() {
+            return false;
+        }
+        self.frozen = Some(Arc::new(Frozen {
+            layer: std::mem::replace(&mut self.live, Layer::new(definition)),
+            sequence: self.sequence,
+        }));
+        self.since = None;
+        true
+    }
+
+    /// Place in the log of the first change that no file holds.
+    pub fn first_needed(&self) -> Option<u64> {
+        let frozen = self.frozen.as_ref().and_then(|frozen| frozen.layer.first());
+        frozen.or(self.live.first())
+    }
+}
