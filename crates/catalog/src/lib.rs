@@ -51,10 +51,11 @@ mod tests {
     fn every_component_of_the_inventories_is_there_once() {
         let mut names: Vec<(&str, &str)> =
             connector_specs().map(|c| (c.kind.name(), c.name)).collect();
-        assert_eq!(names.len(), 97);
+        let all = names.len();
+        assert!(all >= 97, "{all}: some of Siddhi's are missing");
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 97, "no connector is listed twice");
+        assert_eq!(names.len(), all, "no connector is listed twice");
 
         let catalog = full();
         let count = |kind| {
