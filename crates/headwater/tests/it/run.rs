@@ -637,7 +637,7 @@ fn components_and_codes_are_explained() {
         .expect("it runs");
     let all: Json = serde_json::from_slice(&all.stdout).expect("JSON");
     let all = all.as_array().expect("a list");
-    assert_eq!(all.len(), 97);
+    assert!(all.len() >= 97, "{} components", all.len());
     for key in ["kind", "name", "origin", "status", "options"] {
         assert!(all.iter().all(|c| c.get(key).is_some()), "{key}");
     }
