@@ -317,6 +317,7 @@ fn the_newest_row_of_a_key_wins_wherever_the_older_one_is() {
     );
 }
 
+// shows: store eventstore bad
 #[test]
 fn what_a_column_cannot_hold_is_refused_alone() {
     let dir = tempfile::tempdir().expect("a folder");

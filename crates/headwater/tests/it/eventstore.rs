@@ -1,6 +1,13 @@
 //! Tables in the event store, as users of the binary see them: over restarts and kills, with queries from
 //! outside, beside other apps and other programs.
 
+// row: store eventstore | inside the process
+// n/a lost: it is inside the process
+// n/a slow: it is inside the process
+// n/a tls: it works on no network
+// n/a login: it works on no network
+// n/a error: a table that is not there yet holds up its app, which waits; no event meets it
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -79,6 +86,7 @@ define table Sales (id string, amount double);
 from Lines select id, amount insert into Sales;
 ";
 
+// shows: store eventstore open, order
 #[test]
 fn a_table_keeps_its_rows_over_a_restart() {
     let place = Place::new();
@@ -172,6 +180,7 @@ fn killed(args: &[&str], log: &Path, millis: u64) {
     child.wait().expect("waited for");
 }
 
+// shows: store eventstore resume
 #[test]
 fn what_is_read_from_a_file_is_in_the_store_once_however_often_it_is_killed() {
     let place = Place::new();
@@ -295,6 +304,7 @@ fn tables_and_aggregations_of_the_store_answer_and_stay() {
     assert_eq!(run.stop().0, Some(0));
 }
 
+// shows: store eventstore reload
 #[test]
 fn apps_share_a_store_and_are_read_again_one_by_one() {
     let place = Place::new();
