@@ -65,6 +65,15 @@ impl<'a> Cells<'a> {
         self.view.value(row)
     }
 
+    /// Bytes that the value of a row takes beyond its place in the vector.
+    pub fn heap_bytes(&self, row: usize) -> usize {
+        match self.view {
+            View::Str(v) => v.get(row).len(),
+            View::Any(v) => v[row].heap_bytes(),
+            _ => 0,
+        }
+    }
+
     /// The type of the vector; OBJECT also where a value of another type than declared went in.
     pub fn ty(&self) -> Type {
         self.view.ty()

@@ -890,6 +890,17 @@ impl ArithmeticOp {
 }
 
 impl CompareOp {
+    /// The comparison that says the same with its sides changed.
+    pub const fn turned(self) -> CompareOp {
+        match self {
+            CompareOp::Less => CompareOp::Greater,
+            CompareOp::LessEqual => CompareOp::GreaterEqual,
+            CompareOp::Greater => CompareOp::Less,
+            CompareOp::GreaterEqual => CompareOp::LessEqual,
+            CompareOp::Equal | CompareOp::NotEqual => self,
+        }
+    }
+
     /// As written between two values.
     pub const fn sign(self) -> &'static str {
         match self {

@@ -6,14 +6,14 @@
 //! loops; what is left is worked out term by term, as [`connect::condition`] does.
 
 use connect::condition::{holds, is_plain, value};
-use event::Value;
 use event::column::View;
+use event::{Cells, Value};
 use plan::CompareOp;
 use plan::store::{Operation, OperationKind, Term, TermKind};
 
 use crate::definition::Definition;
 use crate::key::{self, Key};
-use crate::rows::{Cells, Rows};
+use crate::rows::Rows;
 
 /// The longest chain of `and` that is looked through for comparisons.
 const DEPTH_MAX: u32 = 100;
@@ -80,17 +80,6 @@ impl Prepared {
         self.sets
             .iter()
             .any(|column| definition.key.contains(column))
-    }
-}
-
-/// As the same comparison reads from its other side.
-fn turned(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Less => CompareOp::Greater,
-        CompareOp::LessEqual => CompareOp::GreaterEqual,
-        CompareOp::Greater => CompareOp::Less,
-        CompareOp::GreaterEqual => CompareOp::LessEqual,
-        op => op,
     }
 }
 
@@ -176,7 +165,7 @@ fn find_bounds(on: &Term, bounds: &mut Vec<Bound>, depth: u32) -> bool {
             find_bounds(b, bounds, depth + 1) && a
         }
         TermKind::Compare(op, a, b) if *op != CompareOp::NotEqual => {
-            for (column, other, op) in [(a, b, *op), (b, a, turned(*op))] {
+            for (column, other, op) in [(a, b, *op), (b, a, op.turned())] {
                 if let TermKind::Column(column) = column.kind
                     && is_fixed(other)
                 {
@@ -300,7 +289,7 @@ fn compares<T: PartialOrd>(op: CompareOp, a: &T, b: &T) -> bool {
 /// Keeps the rows whose value compares so; false where that is left to the whole condition.
 fn retain(cells: &Cells<'_>, op: CompareOp, value: &Value, rows: &mut Vec<usize>) -> bool {
     let is_real = matches!(value, Value::Float(_) | Value::Double(_));
-    match (cells.view, value.to_long(), value.to_double()) {
+    match (cells.view(), value.to_long(), value.to_double()) {
         (View::Int(v), Some(x), _) if !is_real => {
             rows.retain(|row| !cells.is_null(*row) && compares(op, &i64::from(v[*row]), &x));
         }

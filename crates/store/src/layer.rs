@@ -7,12 +7,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use event::column::View;
-use event::{ColumnBuilder, Object, Value};
+use event::{Cells, ColumnBuilder, Object, Value};
 
 use crate::change::Change;
 use crate::definition::Definition;
 use crate::key::{self, Key};
-use crate::rows::{Cells, Rows};
+use crate::rows::Rows;
 
 /// Bytes that a row takes beside its values: number, time, mark.
 const ROW_BYTES: usize = 17;
@@ -92,7 +92,7 @@ impl Layer {
 
     pub fn rows(&self) -> Rows<'_> {
         Rows {
-            columns: self.columns.iter().map(Cells::of).collect(),
+            columns: self.columns.iter().map(Cells::from).collect(),
             ids: &self.ids,
             times: &self.times,
         }

@@ -142,7 +142,7 @@ impl Condition<'_> {
             },
             TermKind::Compare(op, left, right) => match (&left.kind, &right.kind) {
                 (TermKind::Column(at), _) => self.compared(*at, *op, right),
-                (_, TermKind::Column(at)) => self.compared(*at, turned(*op), left),
+                (_, TermKind::Column(at)) => self.compared(*at, op.turned(), left),
                 _ => Filter::unknown(),
             },
             TermKind::Call { name, args } => match &args[..] {
@@ -198,17 +198,6 @@ impl Condition<'_> {
 
 const fn is_number(ty: Type) -> bool {
     matches!(ty, Type::Int | Type::Long | Type::Float | Type::Double)
-}
-
-/// The comparison with its sides changed.
-const fn turned(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Less => CompareOp::Greater,
-        CompareOp::LessEqual => CompareOp::GreaterEqual,
-        CompareOp::Greater => CompareOp::Less,
-        CompareOp::GreaterEqual => CompareOp::LessEqual,
-        op => op,
-    }
 }
 
 /// A pattern that finds the text itself. A pattern has no NUL, which ends it for the server.

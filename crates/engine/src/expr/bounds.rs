@@ -94,7 +94,7 @@ fn collect(node: &Node, to: &mut Vec<Bound>) -> Option<()> {
         Node::Compare { op, sides, .. } => {
             let (slot, ty, op, value) = match sides.as_ref() {
                 [Node::Input { slot, ty }, Node::Constant(value)] => (slot, ty, *op, value),
-                [Node::Constant(value), Node::Input { slot, ty }] => (slot, ty, turned(*op), value),
+                [Node::Constant(value), Node::Input { slot, ty }] => (slot, ty, op.turned(), value),
                 _ => return None,
             };
             to.push(Bound {
@@ -105,17 +105,6 @@ fn collect(node: &Node, to: &mut Vec<Bound>) -> Option<()> {
             Some(())
         }
         _ => None,
-    }
-}
-
-/// The same comparison seen from its other side.
-fn turned(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Less => CompareOp::Greater,
-        CompareOp::LessEqual => CompareOp::GreaterEqual,
-        CompareOp::Greater => CompareOp::Less,
-        CompareOp::GreaterEqual => CompareOp::LessEqual,
-        CompareOp::Equal | CompareOp::NotEqual => op,
     }
 }
 

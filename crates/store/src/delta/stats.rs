@@ -3,11 +3,10 @@
 use std::cmp::Ordering;
 
 use event::column::View;
-use event::{Type, Value};
+use event::{Cells, Type, Value};
 use serde_json::{Map, Number, Value as Json, json};
 
 use crate::definition::{Definition, ID, TIMESTAMP};
-use crate::rows::Cells;
 
 /// Bytes of the longest text that is said.
 const TEXT_MAX: usize = 64;
@@ -103,7 +102,7 @@ impl Stats {
         let stats = &mut self.columns[column];
         let nulls = (0..len).filter(|row| cells.is_null(*row)).count() as u64;
         stats.nulls = stats.nulls.map(|before| before + nulls);
-        match cells.view {
+        match cells.view() {
             View::Bool(v) => stats.add_all(v, cells, |a, b| !a & b, Value::Bool),
             View::Int(v) => stats.add_all(v, cells, |a, b| a < b, Value::Int),
             View::Long(v) => stats.add_all(v, cells, |a, b| a < b, Value::Long),

@@ -14,10 +14,10 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use connect::object;
 use event::column::View;
-use event::{ColumnBuilder, Object, Type, Value};
+use event::{Cells, ColumnBuilder, Object, Type, Value};
 
 use crate::definition::{Definition, ID, TIMESTAMP};
-use crate::rows::{Cells, Rows};
+use crate::rows::Rows;
 
 /// The type of a column in files.
 pub(crate) fn data_type(ty: Type) -> DataType {
@@ -56,7 +56,7 @@ pub(super) fn record_batch(schema: &SchemaRef, rows: &Rows<'_>) -> Result<Record
 fn array(cells: &Cells<'_>, len: usize) -> ArrayRef {
     let nulls: Vec<bool> = (0..len).map(|row| !cells.is_null(row)).collect();
     let nulls = nulls.contains(&false).then(|| NullBuffer::from(nulls));
-    match cells.view {
+    match cells.view() {
         View::Bool(v) => Arc::new(BooleanArray::new(v.iter().copied().collect(), nulls)),
         View::Int(v) => Arc::new(Int32Array::new(v.to_vec().into(), nulls)),
         View::Long(v) => Arc::new(Int64Array::new(v.to_vec().into(), nulls)),

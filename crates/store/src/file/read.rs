@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use event::{ColumnBuilder, Value};
+use event::{Cells, ColumnBuilder, Value};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
@@ -15,7 +15,7 @@ use parquet::file::statistics::Statistics;
 use super::columns::{append, append_longs};
 use crate::definition::{Definition, ID, TIMESTAMP};
 use crate::error::Error;
-use crate::rows::{Cells, Rows};
+use crate::rows::Rows;
 
 /// Rows that are decoded at once, where they are short.
 const BATCH_ROWS: usize = 8192;
@@ -42,7 +42,7 @@ impl Part {
 
     pub fn rows(&self) -> Rows<'_> {
         Rows {
-            columns: self.columns.iter().map(Cells::of).collect(),
+            columns: self.columns.iter().map(Cells::from).collect(),
             ids: &self.ids,
             times: &self.times,
         }

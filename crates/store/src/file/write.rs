@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use event::ColumnBuilder;
+use event::{Cells, ColumnBuilder};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -18,7 +18,7 @@ use crate::delta::{Add, Stats};
 use crate::error::Error;
 use crate::key::{self, Key};
 use crate::paths::{create_private, unique};
-use crate::rows::{Cells, Rows};
+use crate::rows::Rows;
 
 /// Rows that are turned into arrays at once.
 const BATCH_ROWS: usize = 8192;
@@ -139,8 +139,8 @@ impl FileWriter {
     /// Appends a row. Rows of a table with a key come in the order of their keys.
     pub fn push(&mut self, rows: &Rows<'_>, row: usize) -> Result<(), Error> {
         for (builder, cells) in self.batch.columns.iter_mut().zip(&rows.columns) {
-            cells.push_to(row, builder);
-            self.batch.bytes += 8 + cells.weight(row);
+            builder.push_cell(cells, row);
+            self.batch.bytes += 8 + cells.heap_bytes(row);
         }
         let (id, time) = (rows.ids[row], rows.times[row]);
         self.batch.ids.push(id);
@@ -163,7 +163,7 @@ impl FileWriter {
         let fresh = Pending::new(&self.definition);
         let batch = std::mem::replace(&mut self.batch, fresh);
         let rows = Rows {
-            columns: batch.columns.iter().map(Cells::of).collect(),
+            columns: batch.columns.iter().map(Cells::from).collect(),
             ids: &batch.ids,
             times: &batch.times,
         };

@@ -185,8 +185,8 @@ impl Found {
 
     pub fn push(&mut self, rows: &Rows<'_>, row: usize) -> Result<(), Error> {
         for (builder, cells) in self.columns.iter_mut().zip(&rows.columns) {
-            cells.push_to(row, builder);
-            self.bytes += 8 + cells.weight(row);
+            builder.push_cell(cells, row);
+            self.bytes += 8 + cells.heap_bytes(row);
         }
         let begin = self.ends.last().copied().unwrap_or(0) as usize;
         let before = self.ids.last().filter(|_| self.ids.len() > begin);

@@ -189,7 +189,7 @@ impl Writer<'_> {
             bytes += size_of::<(u64, Key)>() + key.len();
             rows.push((found.ids[row], key));
             if wants_values {
-                let weights = found.columns.iter().map(|cells| size_of::<Value>() + cells.weight(row));
+                let weights = found.columns.iter().map(|cells| size_of::<Value>() + cells.heap_bytes(row));
                 bytes += weights.sum::<usize>();
                 values.push(found.row(row));
             }
