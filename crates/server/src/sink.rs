@@ -723,6 +723,8 @@ impl SinkThread {
                         self.cut_off(slot);
                         break;
                     }
+                    // Others that are on their way may arrive, or come back in their turn.
+                    _ if self.give_back(slot) => {}
                     _ => {
                         is_lost = true;
                         break;
