@@ -1,6 +1,10 @@
 //! An HTTP server that looks at everything an app sends it.
+//!
+//! It shares the machine with what is measured, so it is lean: one thread, and the requests that are read
+//! together are answered by one write.
 
-use std::convert::Infallible;
+use std::borrow::Cow;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,15 +12,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::CONTENT_TYPE;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use httparse::{EMPTY_HEADER, Status};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
+
+/// Most headers of a request.
+const HEADERS_MAX: usize = 32;
 
 /// The number of the event that a body carries; an error says what is wrong with the body.
 pub type Judge = fn(u64, &[u8]) -> anyhow::Result<u64>;
@@ -39,6 +41,8 @@ struct Shared {
 #[derive(Default, Clone, Debug)]
 pub struct Seen {
     pub requests: u64,
+    /// How many somebody waits for.
+    awaited: Option<u64>,
     /// By number.
     numbers: Vec<bool>,
     /// The first body that was wrong, and why.
@@ -74,7 +78,9 @@ impl Shared {
                 seen.wrong.get_or_insert_with(|| format!("{why}: {body}"));
             }
         }
-        self.changed.notify_all();
+        if seen.awaited.is_some_and(|awaited| seen.requests >= awaited) {
+            self.changed.notify_all();
+        }
     }
 }
 
@@ -117,7 +123,9 @@ impl Receiver {
     /// None came for a minute.
     pub fn wait_for(&self, requests: u64) -> anyhow::Result<()> {
         const PATIENCE: Duration = Duration::from_secs(60);
+        const LOOK: Duration = Duration::from_secs(1);
         let mut seen = self.shared.seen();
+        seen.awaited = Some(requests);
         let mut last = (seen.requests, Instant::now());
         while seen.requests < requests {
             if seen.requests > last.0 {
@@ -129,7 +137,7 @@ impl Receiver {
                     seen.requests
                 );
             }
-            let waited = self.shared.changed.wait_timeout(seen, PATIENCE);
+            let waited = self.shared.changed.wait_timeout(seen, LOOK);
             seen = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         Ok(())
@@ -164,30 +172,113 @@ async fn serve(shared: Arc<Shared>, tell: mpsc::SyncSender<std::io::Result<Socke
     while let Ok((stream, _)) = listener.accept().await {
         stream.set_nodelay(true).ok();
         let shared = Arc::clone(&shared);
-        let service = service_fn(move |request| answer(Arc::clone(&shared), request));
-        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
         tokio::spawn(async move {
             // A client that goes away sends again what was not answered.
-            connection.await.ok();
+            answer_all(stream, &shared).await.ok();
         });
     }
 }
 
-async fn answer(
-    shared: Arc<Shared>,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (head, body) = request.into_parts();
-    let body = match body.collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(_) => Bytes::new(),
-    };
-    shared.take(&body);
-    let mut response = Response::new(Full::new(body));
-    if let Some(kind) = head.headers.get(CONTENT_TYPE) {
-        response.headers_mut().insert(CONTENT_TYPE, kind.clone());
+async fn answer_all(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+    let (mut unread, mut answers) = (Vec::new(), Vec::new());
+    loop {
+        let (mut at, mut is_last) = (0, false);
+        while let Some(request) = Posted::parse(&unread[at..])? {
+            shared.take(&request.body);
+            request.answer(&mut answers);
+            at += request.end;
+            is_last |= request.is_last;
+        }
+        unread.drain(..at);
+        stream.write_all(&answers).await?;
+        answers.clear();
+        if is_last || stream.read_buf(&mut unread).await? == 0 {
+            return Ok(());
+        }
     }
-    Ok(response)
+}
+
+/// A whole request.
+struct Posted<'a> {
+    content_type: Option<&'a [u8]>,
+    body: Cow<'a, [u8]>,
+    /// Bytes of all of it.
+    end: usize,
+    /// None follows on its connection.
+    is_last: bool,
+}
+
+impl<'a> Posted<'a> {
+    /// The request at the start of these bytes, if all of it is there.
+    fn parse(bytes: &'a [u8]) -> io::Result<Option<Posted<'a>>> {
+        let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+        let mut request = httparse::Request::new(&mut headers);
+        let parsed = request.parse(bytes).map_err(io::Error::other)?;
+        let Status::Complete(head) = parsed else {
+            return Ok(None);
+        };
+        let of = |name: &str| {
+            let mut headers = request.headers.iter();
+            let found = headers.find(|header| header.name.eq_ignore_ascii_case(name));
+            found.map(|header| header.value)
+        };
+        let rest = &bytes[head..];
+        let (body, length) = match of("content-length") {
+            Some(length) => {
+                let length = std::str::from_utf8(length).map_err(io::Error::other)?;
+                let length = length.parse().map_err(io::Error::other)?;
+                if rest.len() < length {
+                    return Ok(None);
+                }
+                (Cow::Borrowed(&rest[..length]), length)
+            }
+            None if of("transfer-encoding").is_some() => match of_chunks(rest)? {
+                None => return Ok(None),
+                Some((body, length)) => (Cow::Owned(body), length),
+            },
+            None => (Cow::Borrowed(&rest[..0]), 0),
+        };
+        Ok(Some(Posted {
+            content_type: of("content-type"),
+            body,
+            end: head + length,
+            is_last: of("connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close")),
+        }))
+    }
+
+    /// Its own body.
+    fn answer(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        if let Some(kind) = self.content_type {
+            out.extend_from_slice(b"content-type: ");
+            out.extend_from_slice(kind);
+            out.extend_from_slice(b"\r\n");
+        }
+        let length = format!("content-length: {}\r\n\r\n", self.body.len());
+        out.extend_from_slice(length.as_bytes());
+        out.extend_from_slice(&self.body);
+    }
+}
+
+/// A body of chunks without trailers, and how many bytes it took, if all of it is there.
+fn of_chunks(bytes: &[u8]) -> io::Result<Option<(Vec<u8>, usize)>> {
+    let (mut body, mut at) = (Vec::new(), 0);
+    loop {
+        let size = httparse::parse_chunk_size(&bytes[at..]);
+        let size = size.map_err(|_| io::Error::other("the size of a chunk"))?;
+        let Status::Complete((line, size)) = size else {
+            return Ok(None);
+        };
+        let end = at + line + size as usize + 2;
+        let Some(chunk) = bytes.get(at + line..end) else {
+            return Ok(None);
+        };
+        if size == 0 {
+            return Ok(Some((body, end)));
+        }
+        body.extend_from_slice(&chunk[..size as usize]);
+        at = end;
+    }
 }
 
 #[cfg(test)]
@@ -204,12 +295,15 @@ mod tests {
             Ok(text.parse()?)
         })
         .expect("it starts");
-        for body in ["0", "2", "2", "x"] {
+        for (body, chunked) in [("0", false), ("2", true), ("2", false), ("x", false)] {
             let mut stream = TcpStream::connect(receiver.address).expect("it listens");
             write!(
                 stream,
-                "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-                body.len()
+                "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}",
+                match chunked {
+                    true => format!("Transfer-Encoding: chunked\r\n\r\n1\r\n{body}\r\n0\r\n\r\n"),
+                    false => format!("Content-Length: {}\r\n\r\n{body}", body.len()),
+                }
             )
             .expect("it reads");
             let mut answer = String::new();

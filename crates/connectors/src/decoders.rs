@@ -22,6 +22,7 @@ use crate::rabbitmq::Nesting;
 use crate::tcp::frame;
 use connect::arrivals::Arrivals;
 use connect::mapper::protobuf::compile;
+use connect::net::http_client::check_answer;
 use connect::net::{Crowd, KeyStore, Pace};
 use connect::object;
 use connect::url::{decode, encode};
@@ -30,6 +31,7 @@ use connect::url::{decode, encode};
 pub const DECODERS: &[(&str, fn(&[u8]))] = &[
     ("cdc_mysql", cdc_mysql),
     ("cdc_postgres", cdc_postgres),
+    ("http_answers", http_answers),
     ("http_form", http_form),
     ("http_requests", http_requests),
     ("keystore", keystore),
@@ -66,6 +68,15 @@ pub const SEEDS: &[(&str, &[&[u8]])] = &[
             b"-$1,234.50",
             b"16/B374D848",
             b"\\x00ff",
+        ],
+    ),
+    (
+        "http_answers",
+        &[
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{\"a\":1}",
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\n\
+              Transfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nt: u\r\n\r\n",
+            b"HTTP/1.0 200 OK\r\n\r\nto the end",
         ],
     ),
     (
@@ -194,6 +205,11 @@ pub fn cdc_postgres(bytes: &[u8]) {
             assert_eq!(pgoutput::Lsn::parse(&lsn.to_string()), Some(lsn));
         }
     }
+}
+
+/// Answers to our requests.
+pub fn http_answers(bytes: &[u8]) {
+    check_answer(bytes);
 }
 
 /// Percent-encoding.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hyper::Method;
 use hyper::header::{HOST, HeaderMap, HeaderValue};
-use hyper::{Method, Uri};
 
 use connect::error::Error;
 use connect::message::{Message, Sent, Undelivered};
@@ -18,7 +18,7 @@ use super::hub::Subscriber;
 pub(super) struct Endpoint {
     pub url: Url,
     /// What stands in the request line.
-    pub target: Uri,
+    pub target: String,
     /// The value of the header `Host`.
     host: HeaderValue,
 }
@@ -27,10 +27,9 @@ impl Endpoint {
     /// # Errors
     /// The URL has characters that cannot be sent.
     pub fn new(url: Url, client: &Client) -> Result<Endpoint, String> {
-        let target = client.request_target(&url).parse();
         let host = HeaderValue::from_str(&url.host_header());
         Ok(Endpoint {
-            target: target.map_err(|e: hyper::http::uri::InvalidUri| e.to_string())?,
+            target: client.request_target(&url).map_err(|e| e.to_string())?,
             host: host.map_err(|e| e.to_string())?,
             url,
         })

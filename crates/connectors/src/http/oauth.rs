@@ -7,12 +7,11 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use hyper::body::Bytes;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
-use hyper::{Method, Request};
+use hyper::Method;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 
 use connect::error::Error;
-use connect::net::http_client::{Client, RequestBody, read_body};
+use connect::net::http_client::{Client, OutgoingRequest};
 use connect::net::http_client::{basic, form};
 use connect::option::Settings;
 use connect::url::Url;
@@ -110,25 +109,26 @@ impl OAuth {
         let known = self.tokens().refresh.clone();
         let given = Some(given_refresh.to_owned()).filter(|t| !t.is_empty());
         let form = self.grant(known.or(given).as_deref());
-        let make = || {
-            let mut request = Request::builder()
-                .method(Method::POST)
-                .uri(client.request_target(&self.token_url))
-                .header(HOST, self.token_url.host_header())
-                .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-                .header(ACCEPT, "application/json");
-            if let Credentials::Header(value) = &self.client {
-                request = request.header(AUTHORIZATION, value);
-            }
-            request
-                .body(RequestBody::new(Bytes::from(form.clone()), true))
-                .expect("a URL that was parsed makes a request")
+        let mut headers = HeaderMap::new();
+        let host = HeaderValue::from_str(&self.token_url.host_header());
+        headers.insert(HOST, host.map_err(std::io::Error::other)?);
+        let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
+        headers.insert(CONTENT_TYPE, form_type);
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        if let Credentials::Header(value) = &self.client {
+            headers.insert(AUTHORIZATION, value.clone());
+        }
+        let request = OutgoingRequest {
+            method: &Method::POST,
+            target: &client.request_target(&self.token_url)?,
+            headers: &headers,
+            extra: None,
+            body: form.as_bytes(),
+            has_length: true,
         };
-        let (response, used) = client.send(&self.token_url, make).await?;
-        let status = response.status();
-        let timeout = client.options().idle_timeout;
-        let body = read_body(response.into_body(), timeout, ANSWER_BYTES_MAX).await?;
-        client.give_back(used);
+        let answer = client.send(&self.token_url, &request).await?;
+        let status = answer.response.status();
+        let body = client.read_body(answer, ANSWER_BYTES_MAX).await?;
         let refused = |why: &str| {
             let text = format!("the token server {} {why}", self.token_url.authority());
             std::io::Error::other(text)

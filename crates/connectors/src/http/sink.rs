@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use hyper::body::{Bytes, Incoming};
+use hyper::StatusCode;
+use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, HeaderMap, RETRY_AFTER};
-use hyper::{Request, Response, StatusCode};
 use tokio::sync::watch;
 
 use super::call::{Call, call, download_path, write_file};
@@ -29,8 +29,9 @@ use connect::component::{Sink, SinkSetup};
 use connect::error::Error;
 use connect::message::{Message, Sent, Undelivered};
 use connect::net::http_client::headers;
-use connect::net::http_client::{Client, ClientOptions, RequestBody, has_body, read_body, within};
+use connect::net::http_client::{Answer, Client, ClientOptions, OutgoingRequest};
 use connect::net::http_client::{EgressDenied, EgressPolicy};
+use connect::net::http_client::{has_body, within};
 use connect::net::request_reply::{Received, Waiting};
 use connect::net::{Body, ClientTls, Network, Workers, is_again_too_soon};
 use connect::option::Dynamic;
@@ -169,8 +170,6 @@ impl From<Error> for Problem {
 
 /// What came of reading an answer.
 struct Taken {
-    /// The connection can be used again.
-    is_whole: bool,
     is_consumed: bool,
     body: String,
 }
@@ -717,18 +716,15 @@ impl Shared {
     }
 
     async fn ask(&self, job: &Job, token: Option<&str>) -> io::Result<Answered> {
-        let (response, used) = self.send(job, token).await?;
-        let status = response.status();
+        let answer = self.send(job, token).await?;
+        let status = answer.response.status();
         if !status.is_success() {
             tracing::debug!(sink = self.name, %status, "request answered");
         }
-        let wait = response.headers().get(RETRY_AFTER);
+        let wait = answer.response.headers().get(RETRY_AFTER);
         let wait = wait.and_then(|wait| wait.to_str().ok());
         let retry_after = wait.and_then(|wait| answer::retry_after(wait, SystemTime::now()));
-        let taken = self.take(job, response).await?;
-        if taken.is_whole {
-            self.client.give_back(used);
-        }
+        let taken = self.take(job, answer).await?;
         Ok(Answered {
             status,
             is_consumed: taken.is_consumed,
@@ -737,11 +733,7 @@ impl Shared {
         })
     }
 
-    async fn send(
-        &self,
-        job: &Job,
-        token: Option<&str>,
-    ) -> io::Result<(Response<Incoming>, connect::net::http_client::Used)> {
+    async fn send(&self, job: &Job, token: Option<&str>) -> io::Result<Answer> {
         let bearer = match token {
             None => None,
             Some(token) => Some(
@@ -749,41 +741,36 @@ impl Shared {
                     .ok_or_else(|| io::Error::other("the token cannot be sent in a header"))?,
             ),
         };
-        let make = || {
-            let body = match has_body(&job.method) {
-                true => job.sent.payload.clone(),
-                false => Bytes::new(),
-            };
-            let mut request = Request::new(RequestBody::new(body, job.has_length));
-            *request.method_mut() = job.method.clone();
-            *request.uri_mut() = job.endpoint.target.clone();
-            *request.headers_mut() = HeaderMap::clone(&job.headers);
-            if let Some(bearer) = &bearer {
-                request.headers_mut().insert(AUTHORIZATION, bearer.clone());
-            }
-            request
+        let request = OutgoingRequest {
+            method: &job.method,
+            target: &job.endpoint.target,
+            headers: &job.headers,
+            extra: bearer.as_ref().map(|bearer| (AUTHORIZATION, bearer)),
+            body: match has_body(&job.method) {
+                true => &job.sent.payload,
+                false => &[],
+            },
+            has_length: job.has_length,
         };
-        self.client.send(&job.endpoint.url, make).await
+        self.client.send(&job.endpoint.url, &request).await
     }
 
     /// Reads the answer, and hands it to the sources that wait for it.
-    async fn take(&self, job: &Job, response: Response<Incoming>) -> io::Result<Taken> {
-        let timeout = self.client.options().idle_timeout;
-        let status = response.status();
+    async fn take(&self, job: &Job, answer: Answer) -> io::Result<Taken> {
+        let status = answer.response.status();
         let shown = |body: &[u8]| match status.is_success() {
             true => String::new(),
             false => answer::shown(body),
         };
         let Some(call) = &self.call else {
             // The status says it all, also where the rest does not come.
-            let body = read_body(response.into_body(), timeout, ANSWER_BYTES_MAX).await;
+            let body = self.client.read_body(answer, ANSWER_BYTES_MAX).await;
             return Ok(Taken {
-                is_whole: body.is_ok(),
                 is_consumed: false,
                 body: body.map_or_else(|_| String::new(), |body| shown(&body)),
             });
         };
-        let headers = response.headers().clone();
+        let headers = answer.response.headers().clone();
         let sources = call.calls.find(&call.sink_id, status.as_u16());
         if sources.is_empty() {
             tracing::error!(
@@ -794,14 +781,13 @@ impl Shared {
         }
         let is_consumed = !sources.is_empty();
         if is_consumed && sources.iter().all(|s| s.is_streaming) {
-            let is_whole = self.stream(job, call, &headers, response, &sources).await?;
+            self.stream(job, call, &headers, answer, &sources).await?;
             return Ok(Taken {
-                is_whole,
                 is_consumed,
                 body: String::new(),
             });
         }
-        let body = read_body(response.into_body(), timeout, ANSWER_BYTES_MAX).await?;
+        let body = self.client.read_body(answer, ANSWER_BYTES_MAX).await?;
         let start = shown(&body);
         let body = match &job.download {
             Some(path) if status.is_success() => {
@@ -812,7 +798,6 @@ impl Shared {
         };
         self.hand_over(job, call, &headers, body, &sources);
         Ok(Taken {
-            is_whole: true,
             is_consumed,
             body: start,
         })
@@ -824,20 +809,14 @@ impl Shared {
         job: &Job,
         call: &Call,
         headers: &HeaderMap,
-        response: Response<Incoming>,
+        mut answer: Answer,
         sources: &[Arc<Waiting>],
-    ) -> io::Result<bool> {
-        use http_body_util::BodyExt as _;
-        let timeout = self.client.options().idle_timeout;
-        let mut body = response.into_body();
-        while let Some(frame) = within(timeout, body.frame()).await? {
-            let frame = frame.map_err(|error| connect::net::http_client::broken(&error))?;
-            if let Ok(data) = frame.into_data() {
-                let text = String::from_utf8_lossy(&data).into_owned();
-                self.hand_over(job, call, headers, text, sources);
-            }
+    ) -> io::Result<()> {
+        while let Some(piece) = self.client.read_piece(&mut answer).await? {
+            let text = String::from_utf8_lossy(&piece).into_owned();
+            self.hand_over(job, call, headers, text, sources);
         }
-        Ok(true)
+        self.client.read_body(answer, 0).await.map(drop)
     }
 
     fn hand_over(

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use event::Value;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -112,6 +112,7 @@ impl Source for RabbitSource {
             is_text: self.is_text,
             is_drained: Arc::default(),
             is_leaving: AtomicBool::new(false),
+            taken: AtomicU64::new(0),
         };
         let is_drained = Arc::clone(&serving.is_drained);
         let broker = self.broker.clone();
@@ -217,6 +218,8 @@ struct Serving {
     is_drained: Arc<AtomicBool>,
     /// The broker is told that nothing more is wanted.
     is_leaving: AtomicBool,
+    /// Messages so far.
+    taken: AtomicU64,
 }
 
 impl Serving {
@@ -238,7 +241,10 @@ impl Serving {
                 self.is_leaving.store(true, Ordering::Release);
                 let cancelling = channel.basic_cancel(TAG.into(), BasicCancelOptions::default());
                 let rest = cancelling.then(|_| std::future::pending::<()>());
-                tokio::time::timeout(LEAVE, rest).await.ok();
+                tokio::select! {
+                    () = rest => {}
+                    () = self.is_quiet() => {}
+                }
             }
         };
         let lost = tokio::select! {
@@ -259,6 +265,17 @@ impl Serving {
                 session.tap.open();
                 tokio::time::timeout(LEAVE, acknowledging).await.ok();
                 session.close().await;
+            }
+        }
+    }
+
+    /// Until no message has come for a while.
+    async fn is_quiet(&self) {
+        loop {
+            let before = self.taken.load(Ordering::Relaxed);
+            tokio::time::sleep(LEAVE).await;
+            if self.taken.load(Ordering::Relaxed) == before {
+                return;
             }
         }
     }
@@ -291,6 +308,7 @@ impl Serving {
 
     /// Hands a message over.
     async fn take(&self, message: Message, unacknowledged: &mpsc::Sender<Unacknowledged>) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
         let tag = message.delivery_tag;
         let properties = self.properties(&message);
         let delivery = Delivery::payload(message.data.into(), self.is_text, properties);

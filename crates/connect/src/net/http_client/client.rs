@@ -2,71 +2,27 @@
 //!
 //! A pool belongs to one sink. Promises: a request goes by itself at most once to a peer that may have
 //! seen it; one that met a connection closed before it was written gets another connection; whatever
-//! takes longer than the limits is given up as unreachable. Never: redirects, cookies, HTTP/2, and
-//! never a connection that another thread serves: request and answer would each wake that thread.
+//! takes longer than the limits is given up as unreachable; an idle connection that the other side has
+//! closed is closed within a second. Never: redirects, cookies, HTTP/2, and never a connection that
+//! another thread serves: request and answer would each wake that thread.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::io;
-use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper::{Method, Request, Response};
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
+use bytes::Bytes;
+use hyper::{Method, Response, Uri};
 use tokio::net::TcpStream;
 
+use super::connection::{AnswerBody, Connection, Failed, OutgoingRequest};
 use super::egress_policy::{EgressDenied, EgressPolicy};
-use crate::net::{ClientTls, signs_of_life};
+use crate::net::{ClientTls, Line, signs_of_life};
 use crate::url::Url;
 
 /// Longest answer of a proxy to `CONNECT`, and of a token server.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-
-/// The payload of a request.
-pub struct RequestBody {
-    bytes: Option<Bytes>,
-    /// Sent with its length and not in chunks.
-    has_length: bool,
-}
-
-impl RequestBody {
-    pub fn new(bytes: Bytes, has_length: bool) -> RequestBody {
-        RequestBody {
-            bytes: Some(bytes).filter(|bytes| !bytes.is_empty()),
-            has_length,
-        }
-    }
-}
-
-impl Body for RequestBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.bytes.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.bytes {
-            None => SizeHint::with_exact(0),
-            Some(bytes) if self.has_length => SizeHint::with_exact(bytes.len() as u64),
-            Some(_) => SizeHint::default(),
-        }
-    }
-}
 
 /// How connections are made and how long they are kept.
 #[derive(Clone, Debug)]
@@ -113,41 +69,71 @@ pub struct Proxy {
     pub authorization: Option<String>,
 }
 
-/// How often connections that the other side has closed are sorted out.
+/// How often idle connections are looked at: the other side may have closed them, and they grow old.
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// The connections of one sink.
 pub struct Client {
     options: ClientOptions,
-    pool: Mutex<Pool>,
+    pool: Arc<Mutex<Pool>>,
 }
 
 #[derive(Default)]
 struct Pool {
     idle: HashMap<Destination, Vec<Idle>>,
-    /// All of them, closed ones included.
+    /// All of them.
     count: usize,
-    swept: Option<Instant>,
+    /// [`sweep`] runs.
+    is_swept: bool,
 }
 
 /// By TLS or not, host and port.
 type Destination = (bool, String, u16);
 
 struct Idle {
-    sender: SendRequest<RequestBody>,
+    connection: Connection,
     since: Instant,
     /// The worker that serves the connection.
     thread: ThreadId,
 }
 
+/// The answer to a request, with the connection that it comes by.
+pub struct Answer {
+    pub response: Response<AnswerBody>,
+    destination: Destination,
+}
+
+impl Idle {
+    fn is_good(&mut self, age_max: Option<Duration>) -> bool {
+        age_max.is_none_or(|max| self.since.elapsed() <= max) && !self.connection.is_closed()
+    }
+}
+
 impl Pool {
-    fn sweep(&mut self, now: Instant) {
-        self.swept = Some(now);
+    fn sweep(&mut self, age_max: Option<Duration>) {
         self.idle.retain(|_, list| {
-            list.retain(|one| !one.sender.is_closed());
+            list.retain_mut(|one| one.is_good(age_max));
             !list.is_empty()
         });
         self.count = self.idle.values().map(Vec::len).sum();
+    }
+}
+
+fn lock(pool: &Mutex<Pool>) -> MutexGuard<'_, Pool> {
+    pool.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes idle connections that are of no more use, as long as there are any.
+async fn sweep(pool: Weak<Mutex<Pool>>, age_max: Option<Duration>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let Some(pool) = pool.upgrade() else { return };
+        let mut pool = lock(&pool);
+        pool.sweep(age_max);
+        if pool.count == 0 {
+            pool.is_swept = false;
+            return;
+        }
     }
 }
 
@@ -155,7 +141,7 @@ impl Client {
     pub fn new(options: ClientOptions) -> Client {
         Client {
             options,
-            pool: Mutex::default(),
+            pool: Arc::default(),
         }
     }
 
@@ -163,96 +149,121 @@ impl Client {
         &self.options
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pool> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends a request and waits for the head of its answer. `make` is called again where a
-    /// connection turned out to be closed before anything was written.
-    pub async fn send(
-        &self,
-        url: &Url,
-        make: impl Fn() -> Request<RequestBody>,
-    ) -> io::Result<(Response<Incoming>, Used)> {
-        while let Some(mut idle) = self.take_idle(url) {
-            if idle.sender.ready().await.is_err() {
-                continue;
-            }
-            match self.exchange(&mut idle.sender, make()).await {
-                Err(Failed::BeforeWritten) => {}
-                Err(Failed::Other(error)) => return Err(error),
-                Ok(response) => return Ok((response, Used::new(url, idle.sender))),
-            }
-        }
-        let mut sender = self.connect(url).await?;
-        match self.exchange(&mut sender, make()).await {
-            Err(Failed::BeforeWritten) => {
-                Err(io::Error::other("the connection was closed at once"))
-            }
-            Err(Failed::Other(error)) => Err(error),
-            Ok(response) => Ok((response, Used::new(url, sender))),
-        }
-    }
-
-    async fn exchange(
-        &self,
-        sender: &mut SendRequest<RequestBody>,
-        request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, Failed> {
-        let answer = within(self.options.idle_timeout, sender.send_request(request)).await;
-        match answer.map_err(Failed::Other)? {
-            Ok(response) => Ok(response),
-            Err(error) if error.is_canceled() => Err(Failed::BeforeWritten),
-            Err(error) => Err(Failed::Other(broken(&error))),
-        }
-    }
-
-    fn take_idle(&self, url: &Url) -> Option<Idle> {
-        let here = thread::current().id();
-        let mut pool = self.lock();
+    /// Sends a request and waits for the head of its answer; by another connection where one turned out
+    /// to be closed before anything was written.
+    ///
+    /// # Errors
+    /// No connection, no answer in its time, or none that is HTTP.
+    pub async fn send(&self, url: &Url, request: &OutgoingRequest<'_>) -> io::Result<Answer> {
+        let destination = (url.is_tls, url.host.clone(), url.port);
         loop {
-            let list = pool.idle.get_mut(&destination(url))?;
+            let idle = self.take_idle(&destination);
+            let is_new = idle.is_none();
+            let connection = match idle {
+                Some(connection) => connection,
+                None => self.connect(url).await?,
+            };
+            let exchange = connection.exchange(request);
+            match within(self.options.idle_timeout, exchange).await? {
+                Ok(response) => {
+                    return Ok(Answer {
+                        response,
+                        destination,
+                    });
+                }
+                Err(Failed::BeforeWritten(_)) if !is_new => {}
+                Err(Failed::BeforeWritten(error) | Failed::Other(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn take_idle(&self, destination: &Destination) -> Option<Connection> {
+        let here = thread::current().id();
+        let mut pool = lock(&self.pool);
+        loop {
+            let list = pool.idle.get_mut(destination)?;
             // The one used last is the least likely to have been closed by the other side.
             let at = list.iter().rposition(|one| one.thread == here)?;
-            let found = list.remove(at);
+            let mut found = list.remove(at);
             pool.count -= 1;
-            let is_old = self
-                .options
-                .evict_after
-                .is_some_and(|max| found.since.elapsed() > max);
-            if !found.sender.is_closed() && !is_old {
-                return Some(found);
+            if found.is_good(self.options.evict_after) {
+                return Some(found.connection);
             }
         }
+    }
+
+    /// Reads what is left of an answer, at most so many bytes, each piece in its time.
+    ///
+    /// # Errors
+    /// It is longer, takes longer, or is cut off.
+    pub async fn read_body(&self, answer: Answer, bytes_max: usize) -> io::Result<Bytes> {
+        let (_, mut body) = answer.response.into_parts();
+        let mut whole = Vec::new();
+        let mut first = Bytes::new();
+        while let Some(piece) = within(self.options.idle_timeout, body.piece()).await?? {
+            if first.len() + whole.len() + piece.len() > bytes_max {
+                return Err(io::Error::other(format!(
+                    "the answer has more than {bytes_max} bytes"
+                )));
+            }
+            if first.is_empty() && whole.is_empty() {
+                first = piece;
+            } else {
+                whole.extend_from_slice(&std::mem::take(&mut first));
+                whole.extend_from_slice(&piece);
+            }
+        }
+        self.give_back(body, answer.destination);
+        Ok(match whole.is_empty() {
+            true => first,
+            false => whole.into(),
+        })
+    }
+
+    /// The next piece of an answer; at its end the connection may serve again.
+    ///
+    /// # Errors
+    /// It does not come in its time, or is cut off.
+    pub async fn read_piece(&self, answer: &mut Answer) -> io::Result<Option<Bytes>> {
+        within(
+            self.options.idle_timeout,
+            answer.response.body_mut().piece(),
+        )
+        .await?
     }
 
     /// The connection may serve again, on the thread that has read its answer.
-    pub fn give_back(&self, used: Used) {
-        if used.sender.is_closed() {
+    fn give_back(&self, body: AnswerBody, destination: Destination) {
+        let Some(connection) = body.into_connection() else {
+            return;
+        };
+        let mut pool = lock(&self.pool);
+        if pool.count >= self.options.idle_max {
+            pool.sweep(self.options.evict_after);
+        }
+        if pool.count >= self.options.idle_max {
             return;
         }
-        let now = Instant::now();
-        let mut pool = self.lock();
-        let is_due = |swept: Instant| now.duration_since(swept) >= SWEEP;
-        if pool.count >= self.options.idle_max || pool.swept.is_none_or(is_due) {
-            pool.sweep(now);
-        }
-        if pool.count < self.options.idle_max {
-            pool.count += 1;
-            pool.idle.entry(used.destination).or_default().push(Idle {
-                sender: used.sender,
-                since: now,
-                thread: thread::current().id(),
-            });
+        pool.count += 1;
+        pool.idle.entry(destination).or_default().push(Idle {
+            connection,
+            since: Instant::now(),
+            thread: thread::current().id(),
+        });
+        if !std::mem::replace(&mut pool.is_swept, true) {
+            let age_max = self.options.evict_after;
+            tokio::spawn(sweep(Arc::downgrade(&self.pool), age_max));
         }
     }
 
     /// Closes what is idle.
     pub fn close(&self) {
-        *self.lock() = Pool::default();
+        let mut pool = lock(&self.pool);
+        pool.idle.clear();
+        pool.count = 0;
     }
 
-    async fn connect(&self, url: &Url) -> io::Result<SendRequest<RequestBody>> {
+    async fn connect(&self, url: &Url) -> io::Result<Connection> {
         within(self.options.connect_timeout, self.connect_now(url)).await?
     }
 
@@ -273,7 +284,7 @@ impl Client {
         }
     }
 
-    async fn connect_now(&self, url: &Url) -> io::Result<SendRequest<RequestBody>> {
+    async fn connect_now(&self, url: &Url) -> io::Result<Connection> {
         let stream = self.dial(url).await?;
         stream.set_nodelay(self.options.no_delay)?;
         let socket = socket2::SockRef::from(&stream);
@@ -287,7 +298,7 @@ impl Client {
             socket.set_recv_buffer_size(bytes)?;
         }
         if !url.is_tls {
-            return handshake(stream).await;
+            return Ok(Connection::new(Box::new(stream)));
         }
         let Some(tls) = &self.options.tls else {
             return Err(io::Error::other("TLS is not set up for this sink"));
@@ -296,7 +307,8 @@ impl Client {
             Some(proxy) => tunnel(stream, proxy, url).await?,
             None => stream,
         };
-        handshake(tls.connect(&url.host, stream).await?).await
+        let line: Box<dyn Line> = Box::new(tls.connect(&url.host, stream).await?);
+        Ok(Connection::new(line))
     }
 
     async fn dial(&self, url: &Url) -> io::Result<TcpStream> {
@@ -325,53 +337,20 @@ impl Client {
     }
 
     /// What stands in the request line: the whole URL where a proxy is asked.
-    pub fn request_target(&self, url: &Url) -> String {
-        match &self.options.proxy {
+    ///
+    /// # Errors
+    /// The URL has characters that cannot be sent.
+    pub fn request_target(&self, url: &Url) -> io::Result<String> {
+        let target = match &self.options.proxy {
             Some(_) if !url.is_tls => {
                 format!("{}://{}{}", url.scheme(), url.authority(), url.target())
             }
             _ => url.target(),
-        }
+        };
+        let is_sendable = target.parse::<Uri>();
+        is_sendable.map_err(io::Error::other)?;
+        Ok(target)
     }
-}
-
-enum Failed {
-    BeforeWritten,
-    Other(io::Error),
-}
-
-/// A connection whose answer is being read.
-pub struct Used {
-    destination: Destination,
-    sender: SendRequest<RequestBody>,
-}
-
-impl Used {
-    fn new(url: &Url, sender: SendRequest<RequestBody>) -> Used {
-        Used {
-            destination: destination(url),
-            sender,
-        }
-    }
-}
-
-fn destination(url: &Url) -> Destination {
-    (url.is_tls, url.host.clone(), url.port)
-}
-
-async fn handshake<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: S,
-) -> io::Result<SendRequest<RequestBody>> {
-    let (sender, connection) = http1::Builder::new()
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| broken(&error))?;
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(cause = %error, "connection failed");
-        }
-    });
-    Ok(sender)
 }
 
 /// `CONNECT host:port`; behind the answer the connection belongs to the two ends.
@@ -400,28 +379,6 @@ async fn tunnel(mut stream: TcpStream, proxy: &Proxy, url: &Url) -> io::Result<T
     }
 }
 
-/// The answer as a whole.
-pub async fn read_body(
-    body: Incoming,
-    timeout: Option<Duration>,
-    bytes_max: usize,
-) -> io::Result<Bytes> {
-    use http_body_util::BodyExt as _;
-    let mut body = body;
-    let mut whole = Vec::new();
-    while let Some(frame) = within(timeout, body.frame()).await? {
-        if let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() {
-            if whole.len() + data.len() > bytes_max {
-                return Err(io::Error::other(format!(
-                    "the answer has more than {bytes_max} bytes"
-                )));
-            }
-            whole.extend_from_slice(&data);
-        }
-    }
-    Ok(whole.into())
-}
-
 pub async fn within<T>(timeout: Option<Duration>, work: impl Future<Output = T>) -> io::Result<T> {
     match timeout {
         None => Ok(work.await),
@@ -430,18 +387,6 @@ pub async fn within<T>(timeout: Option<Duration>, work: impl Future<Output = T>)
             io::Error::new(io::ErrorKind::TimedOut, waited)
         }),
     }
-}
-
-/// A fault of the connection with its causes in one line.
-pub fn broken(error: &hyper::Error) -> io::Error {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    io::Error::other(text)
 }
 
 /// Does a request of this method carry the payload? (`HttpSink` sends none with GET.)

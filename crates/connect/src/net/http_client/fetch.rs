@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use hyper::header::{HOST, HeaderMap, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Response, StatusCode};
 
-use super::client::{Client, ClientOptions, RequestBody, read_body, within};
+use super::client::{Client, ClientOptions, within};
+use super::connection::OutgoingRequest;
 use crate::net::ClientTls;
 use crate::url::Url;
 
@@ -53,23 +54,22 @@ impl Fetch {
         headers: &HeaderMap,
         body: Bytes,
     ) -> io::Result<Response<Bytes>> {
-        let target: hyper::Uri = url.target().parse().map_err(io::Error::other)?;
         let host = HeaderValue::from_str(&url.host_header()).map_err(io::Error::other)?;
-        let make = || {
-            let mut request = Request::new(RequestBody::new(body.clone(), true));
-            *request.method_mut() = method.clone();
-            *request.uri_mut() = target.clone();
-            *request.headers_mut() = headers.clone();
-            request.headers_mut().insert(HOST, host.clone());
-            request
+        let request = OutgoingRequest {
+            method,
+            target: &self.client.request_target(url)?,
+            headers,
+            extra: Some((HOST, &host)),
+            body: &body,
+            has_length: true,
         };
         let asking = async {
-            let (response, used) = self.client.send(url, make).await?;
-            let (head, body) = response.into_parts();
-            let limit = Some(self.timeout);
-            let body = read_body(body, limit, self.bytes_max).await?;
-            self.client.give_back(used);
-            Ok(Response::from_parts(head, body))
+            let answer = self.client.send(url, &request).await?;
+            let mut response = Response::new(Bytes::new());
+            *response.status_mut() = answer.response.status();
+            *response.headers_mut() = answer.response.headers().clone();
+            *response.body_mut() = self.client.read_body(answer, self.bytes_max).await?;
+            Ok(response)
         };
         within(Some(self.timeout), asking).await?
     }

@@ -4,14 +4,17 @@
 //! The pool is written here because its rules for sending a request again are exact: never after the
 //! first byte of an answer. Never: a redirect followed.
 
+mod answer;
 mod client;
+mod connection;
 pub mod egress_policy;
 mod fetch;
 pub mod headers;
 
-pub use client::{
-    Client, ClientOptions, Proxy, RequestBody, Used, broken, has_body, read_body, within,
-};
+#[cfg(any(test, feature = "testing"))]
+pub use answer::check_answer;
+pub use client::{Answer, Client, ClientOptions, Proxy, has_body, within};
+pub use connection::{AnswerBody, OutgoingRequest};
 pub use egress_policy::{EgressDenied, EgressPolicy};
 pub use fetch::Fetch;
 pub use headers::{add as add_headers, basic, body, content_type, form, hex, secret};

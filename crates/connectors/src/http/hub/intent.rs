@@ -12,7 +12,7 @@ use std::sync::Arc;
 use event::Value;
 use hyper::body::Bytes;
 use hyper::header::{HOST, HeaderMap, USER_AGENT};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, StatusCode};
 use plan::Transport;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::{Semaphore, watch};
@@ -23,7 +23,7 @@ use connect::component::Environment;
 use connect::error::Error;
 use connect::net::http_client::EgressDenied;
 use connect::net::http_client::headers;
-use connect::net::http_client::{Client, ClientOptions, RequestBody, read_body};
+use connect::net::http_client::{Client, ClientOptions, OutgoingRequest};
 use connect::net::{Body, ClientTls, Delivery};
 use connect::option::Settings;
 use connect::url::Url;
@@ -175,8 +175,6 @@ impl Desk {
 
     async fn ask(&self, wish: &Wish, challenge: &str) -> io::Result<(StatusCode, Bytes)> {
         let url = question(wish, challenge).ok_or_else(|| io::Error::other("it is not a URL"))?;
-        let target = self.client.request_target(&url);
-        let target: hyper::Uri = target.parse().map_err(io::Error::other)?;
         let host = url.host_header().parse().map_err(io::Error::other)?;
         let mut own = HeaderMap::new();
         own.insert(HOST, host);
@@ -184,18 +182,17 @@ impl Desk {
             USER_AGENT,
             hyper::header::HeaderValue::from_static("headwater"),
         );
-        let make = || {
-            let mut request = Request::new(RequestBody::new(Bytes::new(), true));
-            *request.method_mut() = Method::GET;
-            *request.uri_mut() = target.clone();
-            *request.headers_mut() = own.clone();
-            request
+        let request = OutgoingRequest {
+            method: &Method::GET,
+            target: &self.client.request_target(&url)?,
+            headers: &own,
+            extra: None,
+            body: &[],
+            has_length: true,
         };
-        let (response, used) = self.client.send(&url, make).await?;
-        let status = response.status();
-        let patience = self.client.options().idle_timeout;
-        let body = read_body(response.into_body(), patience, ANSWER_BYTES_MAX).await?;
-        self.client.give_back(used);
+        let answer = self.client.send(&url, &request).await?;
+        let status = answer.response.status();
+        let body = self.client.read_body(answer, ANSWER_BYTES_MAX).await?;
         Ok((status, body))
     }
 }

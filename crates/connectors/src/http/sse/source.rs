@@ -5,12 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use event::Value;
-use http_body_util::BodyExt as _;
-use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
 };
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Response, StatusCode};
 use tokio::sync::oneshot;
 
 use super::BEAT_HEADER;
@@ -19,7 +17,7 @@ use crate::http::client::{client_options, common_headers};
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::{Cause, Error};
 use connect::net::http_client::add_headers;
-use connect::net::http_client::{Client, RequestBody, broken, within};
+use connect::net::http_client::{AnswerBody, Client, OutgoingRequest, within};
 use connect::net::{ClientTls, Delivery, Ingress, Network, Receiver};
 use connect::option::Settings;
 use connect::option::property_names;
@@ -145,21 +143,18 @@ impl Source for SseSource {
 
 impl Remote {
     /// Asks for what follows an event; the head of the answer is there.
-    async fn ask(&self, last: Option<Arc<str>>) -> io::Result<Response<Incoming>> {
-        let target: hyper::Uri = self.url.target().parse().map_err(io::Error::other)?;
+    async fn ask(&self, last: Option<Arc<str>>) -> io::Result<Response<AnswerBody>> {
         // One that no header can hold was none that a server could understand.
         let last = last.and_then(|id| HeaderValue::from_str(&id).ok());
-        let make = || {
-            let mut request = Request::new(RequestBody::new(Bytes::new(), true));
-            *request.method_mut() = Method::GET;
-            *request.uri_mut() = target.clone();
-            *request.headers_mut() = self.headers.clone();
-            if let Some(last) = &last {
-                request.headers_mut().insert(LAST_ID, last.clone());
-            }
-            request
+        let request = OutgoingRequest {
+            method: &Method::GET,
+            target: &self.client.request_target(&self.url)?,
+            headers: &self.headers,
+            extra: last.as_ref().map(|last| (LAST_ID, last)),
+            body: &[],
+            has_length: true,
         };
-        let (response, _) = self.client.send(&self.url, make).await?;
+        let response = self.client.send(&self.url, &request).await?.response;
         let kind = response.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if response.status() != StatusCode::OK {
@@ -188,7 +183,7 @@ struct Reading {
 }
 
 impl Reading {
-    async fn run(self, body: Incoming, leaving: oneshot::Receiver<()>) {
+    async fn run(self, body: AnswerBody, leaving: oneshot::Receiver<()>) {
         let lost = tokio::select! {
             cause = self.read(body) => cause,
             // The other end is dropped only with its message sent.
@@ -198,7 +193,7 @@ impl Reading {
     }
 
     /// Takes what comes until the stream ends; why it does.
-    async fn read(&self, mut body: Incoming) -> String {
+    async fn read(&self, mut body: AnswerBody) -> String {
         let beat = self.headers.get(BEAT_HEADER);
         let beat = beat.and_then(|beat| beat.to_str().ok()?.parse::<u32>().ok());
         let silence_max =
@@ -206,15 +201,11 @@ impl Reading {
         let mut parser = Parser::behind(self.last.get());
         let mut events = Vec::new();
         loop {
-            let frame = within(silence_max, body.frame()).await;
-            let frame = match frame {
-                Ok(frame) => frame,
+            let data = match within(silence_max, body.piece()).await {
                 Err(_) => return "the server does not answer keep-alive pings".to_owned(),
-            };
-            let data = match frame {
-                None => return "the server has ended the stream".to_owned(),
-                Some(Err(error)) => return broken(&error).to_string(),
-                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                Ok(Err(error)) => return error.to_string(),
+                Ok(Ok(None)) => return "the server has ended the stream".to_owned(),
+                Ok(Ok(Some(data))) => data,
             };
             let fed = parser.feed(&data, &mut events);
             for event in events.drain(..) {
