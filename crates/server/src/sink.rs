@@ -5,6 +5,8 @@
 //! sources.
 
 mod epochs;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -697,26 +699,29 @@ impl SinkThread {
                 return slot.sink.close();
             }
         }
-        slot.pauses.worked();
-        slot.flush_throttle = LogThrottle::default();
+        // That nothing is on its way to a destination that is away says nothing of what it takes.
+        if slot.is_connected {
+            slot.pauses.worked();
+            slot.flush_throttle = LogThrottle::default();
+        }
         Ok(())
     }
 
+    /// Everything that the sinks have taken has arrived, or has gone to `on.error`; or the group is cut off.
     fn flush(&mut self) {
         for slot in 0..self.slots.len() {
             if self.slots[slot].takes_part {
                 continue;
             }
-            if !self.slots[slot].is_connected
-                && self.slots[slot].on_unreachable != OnUnreachable::Wait
-            {
-                self.give_back(slot);
-                continue;
-            }
+            let waits = self.slots[slot].on_unreachable == OnUnreachable::Wait;
+            // Of a destination that is known to be away nothing more is said; but what it was sent before
+            // may be on its way yet, and no checkpoint passes that.
+            let is_said = !self.slots[slot].is_connected && !waits;
             let mut is_lost = false;
             while let Err(error) = self.flush_one(slot) {
-                self.stumble(slot, &error, "write to sink failed");
-                let waits = self.slots[slot].on_unreachable == OnUnreachable::Wait;
+                if !is_said {
+                    self.stumble(slot, &error, "write to sink failed");
+                }
                 match (waits, self.health.is_stopping()) {
                     (true, false) => self.wait_for(slot),
                     (true, true) if self.has_state => {
@@ -726,7 +731,7 @@ impl SinkThread {
                     // Others that are on their way may arrive, or come back in their turn.
                     _ if self.give_back(slot) => {}
                     _ => {
-                        is_lost = true;
+                        is_lost = !is_said;
                         break;
                     }
                 }
