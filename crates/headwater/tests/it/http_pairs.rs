@@ -52,7 +52,7 @@ impl Calls {
     }
 
     fn start(&self, options: &str) -> Running {
-        Running::connected(&[&self.write("first", options)], 2)
+        Running::undisturbed(&[&self.write("first", options)], 2)
     }
 
     /// Keeps what fails. What is posted is answered when what became of it is saved.
