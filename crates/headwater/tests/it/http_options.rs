@@ -40,7 +40,7 @@ fn start(app: &str, to: &str, options: &str) -> Sending {
     let apps = Apps::new(free_port(), 1);
     let app = app.replace("{url}", to).replace("{answer}, ", "");
     let sources = app.matches("@source").count();
-    let run = Running::undisturbed(&[&apps.write("app", &app, options)], sources);
+    let run = Running::connected(&[&apps.write("app", &app, options)], sources);
     Sending {
         url: format!("http://127.0.0.1:{}/in", apps.port()),
         _apps: apps,

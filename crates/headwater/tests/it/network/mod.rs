@@ -139,13 +139,6 @@ impl Running {
         running
     }
 
-    /// As [`Running::connected`], without a checkpoint while it runs: one waits for what is on its way, and
-    /// lets nothing more go, so that a test that counts what is on its way may wait in vain.
-    pub fn undisturbed(args: &[&str], sources: usize) -> Running {
-        let args = [args, &["--state-interval", "600s"]].concat();
-        Running::connected(&args, sources)
-    }
-
     #[track_caller]
     pub fn out_has(&self, text: &str, times: usize) {
         self.out
