@@ -22,6 +22,7 @@ pub mod effect;
 pub mod error;
 pub mod event_text;
 pub mod file_uri;
+pub mod folder;
 #[cfg(any(test, feature = "testing"))]
 pub mod growth;
 pub mod ids;

@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
+use connect::folder;
+
 use crate::error::Error;
 
 /// A new file that its owner alone can read.
@@ -23,30 +25,12 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// What was created or renamed in a folder so far stays so.
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {
-    let synced = File::open(dir).and_then(|dir| dir.sync_all());
-    synced.map_err(Error::file("sync", dir))
+    folder::sync(dir).map_err(Error::file("sync", dir))
 }
 
 /// Creates a folder with those above it, so that they last.
 pub(crate) fn create_dir(dir: &Path) -> Result<(), Error> {
-    let above = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty());
-    let missing: Vec<&Path> = above.take_while(|dir| !dir.exists()).collect();
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .create(dir)
-        .map_err(Error::file("create folder", dir))?;
-    for parent in missing.iter().filter_map(|made| made.parent()) {
-        let here = Path::new(".");
-        sync_dir(if parent.as_os_str().is_empty() {
-            here
-        } else {
-            parent
-        })?;
-    }
-    Ok(())
+    folder::create(dir).map_err(Error::file("create folder", dir))
 }
 
 /// Puts a file in place whole or not at all; one that is there is replaced.

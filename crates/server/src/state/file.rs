@@ -295,6 +295,5 @@ pub(crate) fn sync_parent_of(path: &Path) -> io::Result<()> {
 
 /// What was renamed in a directory so far stays so.
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {
-    let synced = File::open(dir).and_then(|dir| dir.sync_all());
-    synced.map_err(Error::file("sync", dir))
+    connect::folder::sync(dir).map_err(Error::file("sync", dir))
 }

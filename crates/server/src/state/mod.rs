@@ -345,29 +345,9 @@ pub(crate) fn durable_lengths(dir: &Path) -> [u64; 2] {
     lengths().unwrap_or_default()
 }
 
-/// Creates a directory with those above it, so that they last: what is synced in one that has lost its
-/// name is lost with it.
+/// Creates a directory with those above it, so that they last.
 pub(crate) fn create_dir(dir: &Path) -> Result<(), Error> {
-    let above = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty());
-    let missing: Vec<&Path> = above.take_while(|dir| !dir.exists()).collect();
-    if dir.is_file() {
-        let cause = io::Error::other("it is a file; name a directory");
-        return Err(Error::file("create state directory", dir)(cause));
-    }
-    fs::create_dir_all(dir).map_err(Error::file("create state directory", dir))?;
-    if !missing.is_empty() {
-        mode::of_owner(dir, mode::DIR);
-    }
-    let parents = missing.iter().filter_map(|made| made.parent());
-    for parent in parents {
-        let here = Path::new(".");
-        sync_dir(if parent.as_os_str().is_empty() {
-            here
-        } else {
-            parent
-        })?;
-    }
-    Ok(())
+    connect::folder::create(dir).map_err(Error::file("create state directory", dir))
 }
 
 /// What a server that was killed was writing when it was.
