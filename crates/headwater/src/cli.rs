@@ -418,7 +418,8 @@ pub struct TestArgs {
     /// Test files, or folders of them
     #[arg(required = true, value_name = "FILE|DIR")]
     pub paths: Vec<PathBuf>,
-    /// Run only this mode (one, seven, whole, lockstep, snapshot, changes)
+    /// Run only this mode (one, seven, whole, lockstep, snapshot, changes), or `eventstore`: all tables
+    /// and aggregations are kept in the event store
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
 }

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use check::Catalog;
 use check::validate::Deployed;
 use check::{CheckConfig, check};
+use lang::ast;
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::parser::{Entry, parse_as};
 use lang::substitute::APP_DIR;
 use plan::{OnDemand, Plan};
 
 use crate::case::{AppCase, Config};
+use crate::event_store::EVENT_STORE;
+use crate::mode::Mode;
 use crate::outcome::Status;
 
 /// The components of the caller, and the stores of tests.
@@ -41,11 +44,15 @@ pub fn plan(text: &str, case: &AppCase, catalog: &Catalog) -> Result<Plan, Statu
 }
 
 /// A plan as a test runs it: tables of external stores are kept in memory, those of the test kit's
-/// own behind the interface of stores, and what does not run yet is named.
-pub fn for_test(mut plan: Plan) -> Result<Plan, String> {
-    let is_ours = |ty: &str| crate::stores::SPECS.iter().any(|spec| spec.name == ty);
+/// own behind the interface of stores, and what does not run yet is named. Those of the event store are
+/// kept there in the mode that is about it.
+pub fn for_test(mut plan: Plan, mode: Mode) -> Result<Plan, String> {
+    let is_kept = |ty: &str| match ty {
+        EVENT_STORE => mode == Mode::EventStore,
+        _ => crate::stores::is_of_tests(ty),
+    };
     for table in &mut plan.tables {
-        table.store = table.store.take().filter(|store| is_ours(&store.ty));
+        table.store = table.store.take().filter(|store| is_kept(&store.ty));
     }
     match plan.not_runnable.first() {
         None => Ok(plan),
@@ -70,6 +77,17 @@ pub fn checked(
     config: &CheckConfig,
     variables: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Plan, Vec<Diagnostic>> {
+    checked_as(text, catalog, config, variables, &|_| {})
+}
+
+/// As [`checked`], for an app that is changed between the two.
+pub fn checked_as(
+    text: &str,
+    catalog: &Catalog,
+    config: &CheckConfig,
+    variables: &dyn Fn(&str) -> Option<String>,
+    change: &dyn Fn(&mut ast::App),
+) -> Result<Plan, Vec<Diagnostic>> {
     let is_error = |d: &Diagnostic| d.severity == Severity::Error;
     // No file is opened in a test.
     let variable = |name: &str| match name {
@@ -80,10 +98,11 @@ pub fn checked(
     if !faults.is_empty() {
         return Err(faults);
     }
-    let parsed = lang::parse(&text.text);
+    let mut parsed = lang::parse(&text.text);
     if parsed.diagnostics.iter().any(is_error) {
         return Err(parsed.diagnostics.into_iter().filter(is_error).collect());
     }
+    change(&mut parsed.app);
     let checked = check(&parsed.app, catalog, config);
     match checked.plan {
         Some(plan) => Ok(plan),

@@ -4,6 +4,7 @@
 //! time. How chunks become batches is the mode's business; see [`crate::mode`].
 
 use check::Catalog;
+use connect::registry::Registry;
 use engine::{App, AppEnvironment, Input, Output, Outputs, Setup, UNSTAMPED_SENT};
 use event::codec::Writer;
 use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Schema, Times};
@@ -39,7 +40,8 @@ pub fn run(case: &AppCase, catalog: &Catalog, mode: Mode, playback: bool, compat
         Ok(observed) => observed,
         Err(name) => return Status::NothingToObserve(name),
     };
-    let mut session = match Session::new(&plan, catalog, observed, mode, case.start) {
+    let known = (catalog, Registry::EMPTY);
+    let mut session = match Session::new(&plan, known, observed, mode, case.start) {
         Ok(session) => session,
         Err(error) => return refusal(&error),
     };
@@ -60,7 +62,7 @@ pub fn parse_only(entry: &str, text: &str) -> Status {
 }
 
 fn store_refused(reason: String) -> engine::Error {
-    refused("store", "@cache", reason)
+    refused("store", "@store", reason)
 }
 
 fn topics_refused(error: connect::Error) -> engine::Error {
@@ -147,10 +149,11 @@ struct Pending {
 }
 
 impl<'a> Session<'a> {
-    /// Makes the app; it is started by the first step that needs it, or by [`Session::start`].
+    /// Makes the app; it is started by the first step that needs it, or by [`Session::start`]. The registry
+    /// has the event store, where a mode wants it.
     pub fn new(
         plan: &'a Plan,
-        catalog: &'a Catalog,
+        (catalog, registry): (&'a Catalog, Registry),
         observed: Observed,
         mode: Mode,
         clock: i64,
@@ -168,7 +171,7 @@ impl<'a> Session<'a> {
             held: None,
             pending: None,
             topics: Topics::new(plan, catalog).map_err(topics_refused)?,
-            stores: Stores::new(plan).map_err(store_refused)?,
+            stores: Stores::new(plan, registry).map_err(store_refused)?,
             out: Outputs::default(),
             outcome: Outcome::default(),
         };
@@ -340,6 +343,9 @@ impl<'a> Session<'a> {
     /// Shuts the app down, makes it anew with the state saved last, and starts it.
     pub fn restart(&mut self) {
         self.app = None;
+        if let Err(error) = self.stores.reopen() {
+            self.outcome.failures.push(format!("reopen: {error}"));
+        }
         if self.create().is_err() {
             return;
         }
@@ -484,6 +490,7 @@ impl<'a> Session<'a> {
         let result = match self.mode {
             Mode::Snapshot => self.save_and_restore(),
             Mode::Changes => self.save_changes(),
+            Mode::EventStore => self.stores.end_step(),
             Mode::One | Mode::Seven | Mode::Whole | Mode::Lockstep => Ok(()),
         };
         if let Err(error) = result {

@@ -11,6 +11,7 @@ pub mod case;
 pub mod compare;
 pub mod compile;
 pub mod drive;
+pub mod event_store;
 pub mod golden;
 pub mod mode;
 pub mod outcome;

@@ -1,4 +1,5 @@
-//! The modes in which every test runs; none of them may change an output.
+//! The modes in which every test runs; none of them may change an output. One more is for those with tables,
+//! which it keeps elsewhere.
 
 /// How chunks are gathered into batches, and what is done to the app between steps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -16,9 +17,13 @@ pub enum Mode {
     /// As [`Mode::Seven`], and what changes is saved after each step; after some the app is thrown
     /// away and restored from what was put together.
     Changes,
+    /// As [`Mode::Seven`], with all tables and aggregations in the event store, which is closed and opened
+    /// again after some steps.
+    EventStore,
 }
 
 impl Mode {
+    /// Those of every test.
     pub const ALL: [Mode; 6] = [
         Mode::One,
         Mode::Seven,
@@ -36,11 +41,13 @@ impl Mode {
             Mode::Lockstep => "lockstep",
             Mode::Snapshot => "snapshot",
             Mode::Changes => "changes",
+            Mode::EventStore => "eventstore",
         }
     }
 
     pub fn from_name(name: &str) -> Option<Mode> {
-        Mode::ALL.into_iter().find(|m| m.name() == name)
+        let mut modes = Mode::ALL.into_iter().chain([Mode::EventStore]);
+        modes.find(|mode| mode.name() == name)
     }
 
     /// The same without what restores the app between steps.
@@ -55,7 +62,7 @@ impl Mode {
     pub const fn chunks_max(self) -> usize {
         match self {
             Mode::One => 1,
-            Mode::Seven | Mode::Snapshot | Mode::Changes => 7,
+            Mode::Seven | Mode::Snapshot | Mode::Changes | Mode::EventStore => 7,
             Mode::Whole | Mode::Lockstep => usize::MAX,
         }
     }

@@ -1,10 +1,12 @@
 //! Runs text tests, each case in every mode, and rewrites expectations on demand.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use check::Catalog;
+use connect::registry::Registry;
 use event::{Schema, Value};
 use plan::Plan;
 
@@ -13,6 +15,7 @@ use crate::drive::{Observed, Session};
 use crate::mode::Mode;
 use crate::outcome::{Outcome, Row};
 use crate::script::{AppText, Expect, Line, RowText, Script, Step, parse, write_value};
+use crate::{compile, event_store};
 
 /// One case that did not do what it says.
 #[derive(Clone, Debug)]
@@ -28,21 +31,36 @@ pub struct Failure {
 /// What a run of files gave.
 #[derive(Clone, Default, Debug)]
 pub struct Report {
-    /// Cases that passed in every mode.
+    /// Cases that passed in every mode that is about them.
     pub passed: usize,
+    /// Cases that say of themselves that the event store gives something else, and why.
+    pub differing: Vec<(String, String)>,
     pub failures: Vec<Failure>,
+}
+
+/// What the runner knows: components, and the event store for the mode that is about it.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    catalog: &'a Catalog,
+    registry: Registry,
 }
 
 /// Runs the test files among `paths`, folders searched for `*.test`, in the order of their names.
 ///
 /// # Errors
 /// A folder or file that cannot be read.
-pub fn run(paths: &[PathBuf], catalog: &Catalog, modes: &[Mode]) -> std::io::Result<Report> {
-    let catalog = crate::compile::with_stores(catalog);
+pub fn run(
+    paths: &[PathBuf],
+    catalog: &Catalog,
+    registry: Registry,
+    modes: &[Mode],
+) -> std::io::Result<Report> {
+    let catalog = &crate::compile::with_stores(catalog);
+    let known = Known { catalog, registry };
     let mut report = Report::default();
     for file in files(paths)? {
         let text = std::fs::read_to_string(&file)?;
-        run_file(&file, &text, &catalog, modes, &mut report);
+        run_file(&file, &text, known, modes, &mut report);
     }
     Ok(report)
 }
@@ -73,7 +91,7 @@ pub fn files(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
 }
 
 /// Runs the cases of one file.
-fn run_file(file: &Path, text: &str, catalog: &Catalog, modes: &[Mode], report: &mut Report) {
+fn run_file(file: &Path, text: &str, known: Known<'_>, modes: &[Mode], report: &mut Report) {
     let name = file
         .file_stem()
         .map_or_else(String::new, |n| n.to_string_lossy().into_owned());
@@ -102,15 +120,42 @@ fn run_file(file: &Path, text: &str, catalog: &Catalog, modes: &[Mode], report: 
         }
     };
     for case in &cases {
+        let mut has_run = false;
         let wrong = modes.iter().find_map(|&mode| {
-            let (line, message) = run_case(case, file, catalog, mode).err()?;
-            Some(failed(&case.name, line, mode, message))
+            match (
+                run_case(case, file, known, mode),
+                mode,
+                &case.about.in_memory,
+            ) {
+                (Ok(Ran::NoTable), ..) => return None,
+                (Ok(Ran::Passed), Mode::EventStore, Some(_)) => {
+                    let message = "the event store gives the same: take out the line 'in memory:'";
+                    return Some(failed(&case.name, case.line, mode, message.into()));
+                }
+                (Ok(Ran::Passed), ..) => {}
+                (Err(_), Mode::EventStore, Some(why)) => {
+                    let differing = (case.name.clone(), why.clone());
+                    report.differing.push(differing);
+                }
+                (Err((line, message)), ..) => {
+                    return Some(failed(&case.name, line, mode, message));
+                }
+            }
+            has_run = true;
+            None
         });
         match wrong {
             Some(failure) => report.failures.push(failure),
-            None => report.passed += 1,
+            None => report.passed += usize::from(has_run),
         }
     }
+}
+
+/// What became of a case in a mode.
+enum Ran {
+    Passed,
+    /// The mode is about tables, and the case has none.
+    NoTable,
 }
 
 /// The cases of a file by their names, each with all lines of the others empty, so that its own keep
@@ -132,8 +177,8 @@ fn blocks(text: &str, file_name: &str) -> Vec<(String, String)> {
 /// Line and words of the first thing that is not as the script says.
 type Wrong = (usize, String);
 
-fn run_case(case: &Script, file: &Path, catalog: &Catalog, mode: Mode) -> Result<(), Wrong> {
-    catch_unwind(AssertUnwindSafe(|| play(case, file, catalog, mode))).unwrap_or_else(|panic| {
+fn run_case(case: &Script, file: &Path, known: Known<'_>, mode: Mode) -> Result<Ran, Wrong> {
+    catch_unwind(AssertUnwindSafe(|| play(case, file, known, mode))).unwrap_or_else(|panic| {
         let message = panic
             .downcast_ref::<String>()
             .cloned()
@@ -145,15 +190,25 @@ fn run_case(case: &Script, file: &Path, catalog: &Catalog, mode: Mode) -> Result
     })
 }
 
-fn play(case: &Script, file: &Path, catalog: &Catalog, mode: Mode) -> Result<(), Wrong> {
+fn play(case: &Script, file: &Path, known: Known<'_>, mode: Mode) -> Result<Ran, Wrong> {
     let refused = case.refusal();
     let text = app_text(case, file).map_err(|message| (case.line, message))?;
-    let plan = match (
-        crate::compile::checked(&text, catalog, &crate::compile::test_config(), &|name| {
-            variable(case, name)
-        }),
-        refused,
-    ) {
+    let has_table = Cell::new(true);
+    let checked = compile::checked_as(
+        &text,
+        known.catalog,
+        &compile::test_config(),
+        &|name| variable(case, name),
+        &|app| {
+            if mode == Mode::EventStore {
+                has_table.set(event_store::keep_all(app));
+            }
+        },
+    );
+    if !has_table.get() {
+        return Ok(Ran::NoTable);
+    }
+    let plan = match (checked, refused) {
         (Ok(plan), None) => plan,
         (Ok(_), Some((line, _))) => return Err((line, "the app is accepted".into())),
         (Err(faults), Some((line, words))) => {
@@ -163,7 +218,7 @@ fn play(case: &Script, file: &Path, catalog: &Catalog, mode: Mode) -> Result<(),
                 .collect();
             let found = all.iter().any(|m| m.contains(words.trim_matches('\'')));
             return if found {
-                Ok(())
+                Ok(Ran::Passed)
             } else {
                 Err((
                     line,
@@ -176,8 +231,9 @@ fn play(case: &Script, file: &Path, catalog: &Catalog, mode: Mode) -> Result<(),
             return Err((case.line, format!("the app is refused: {}", all.join("; "))));
         }
     };
-    let plan = crate::compile::for_test(plan).map_err(|message| (case.line, message))?;
-    Player::new(case, &plan, catalog, mode)?.play(case)
+    let plan = compile::for_test(plan, mode).map_err(|message| (case.line, message))?;
+    Player::new(case, &plan, known, mode)?.play(case)?;
+    Ok(Ran::Passed)
 }
 
 /// The value of `${NAME}`, as the case says it, else the environment. No file is read: what an app keeps
@@ -219,7 +275,7 @@ impl<'a> Player<'a> {
     fn new(
         case: &Script,
         plan: &'a Plan,
-        catalog: &'a Catalog,
+        known: Known<'a>,
         mode: Mode,
     ) -> Result<Player<'a>, Wrong> {
         let mut observed = Observed::default();
@@ -252,7 +308,8 @@ impl<'a> Player<'a> {
                 observed.streams.push(id)
             }
         }
-        let mut session = Session::new(plan, catalog, observed, mode, 0)
+        let known = (known.catalog, known.registry);
+        let mut session = Session::new(plan, known, observed, mode, 0)
             .map_err(|error| (case.line, error.to_string()))?;
         session.start();
         Ok(Player {
@@ -609,7 +666,10 @@ mod tests {
         run_file(
             Path::new("t.test"),
             &text,
-            &Catalog::new([], []),
+            Known {
+                catalog: &Catalog::new([], []),
+                registry: Registry::EMPTY,
+            },
             &[Mode::One],
             &mut report,
         );

@@ -23,6 +23,7 @@
 //! |---|---|
 //! | `covers: 341, 342` | the numbers of the features that it shows (see `docs/reference/features.md`) |
 //! | `differs: why` | Siddhi gives something else, and a ruling says that it is to be so |
+//! | `in memory: why` | a table in the event store gives something else than one in memory (mode `eventstore`) |
 //! | `variable: NAME=value` | the value of `${NAME}` in the app; without it the environment has it |
 //!
 //! The lines of a script:
@@ -72,6 +73,8 @@ pub struct About {
     pub covers: Vec<u32>,
     /// Why its expectations are not what Siddhi gives.
     pub differs: Option<String>,
+    /// Why tables in the event store do not give what it expects.
+    pub in_memory: Option<String>,
     /// Values of `${NAME}` in its app.
     pub variables: Vec<(String, String)>,
 }
@@ -233,10 +236,9 @@ impl About {
                 self.covers.push(number);
             }
         } else if let Some(why) = line.strip_prefix("differs:") {
-            if why.trim().is_empty() {
-                return Err("'differs:' needs a reason".into());
-            }
-            self.differs = Some(why.trim().to_owned());
+            self.differs = Some(reason("differs:", why)?);
+        } else if let Some(why) = line.strip_prefix("in memory:") {
+            self.in_memory = Some(reason("in memory:", why)?);
         } else if let Some(variable) = line.strip_prefix("variable:") {
             let (name, value) = variable
                 .split_once('=')
@@ -247,6 +249,13 @@ impl About {
             return Ok(false);
         }
         Ok(true)
+    }
+}
+
+fn reason(word: &str, why: &str) -> Result<String, String> {
+    match why.trim() {
+        "" => Err(format!("'{word}' needs a reason")),
+        why => Ok(why.to_owned()),
     }
 }
 

@@ -6,6 +6,7 @@ use testkit::run::run as run_tests;
 
 use crate::cli::TestArgs;
 use crate::output::Output;
+use crate::registry::REGISTRY;
 
 pub fn run(args: &TestArgs, output: &Output) -> anyhow::Result<u8> {
     let modes: Vec<Mode> = match &args.mode {
@@ -15,7 +16,7 @@ pub fn run(args: &TestArgs, output: &Output) -> anyhow::Result<u8> {
     if let Some(path) = args.paths.iter().find(|p| !p.exists()) {
         return Err(Error::Usage(format!("there is no test '{}'", path.display())).into());
     }
-    let report = run_tests(&args.paths, &catalog::full(), &modes)?;
+    let report = run_tests(&args.paths, &catalog::full(), REGISTRY, &modes)?;
     for failure in &report.failures {
         output.print(&format!(
             "{}:{}: {} [{}]\n{}\n\n",
@@ -25,6 +26,9 @@ pub fn run(args: &TestArgs, output: &Output) -> anyhow::Result<u8> {
             failure.mode.name(),
             failure.message
         ))?;
+    }
+    for (case, why) in &report.differing {
+        output.print(&format!("in memory alone: {case}: {why}\n"))?;
     }
     output.print(&format!(
         "{} passed, {} failed\n",
@@ -39,7 +43,8 @@ pub fn run(args: &TestArgs, output: &Output) -> anyhow::Result<u8> {
 }
 
 fn unknown_mode(name: &str) -> Error {
-    let names: Vec<&str> = Mode::ALL.iter().map(|m| m.name()).collect();
+    let modes = Mode::ALL.into_iter().chain([Mode::EventStore]);
+    let names: Vec<&str> = modes.map(Mode::name).collect();
     Error::Usage(format!(
         "there is no mode '{name}'; there is {}",
         names.join(", ")
