@@ -33,15 +33,18 @@ const fn pair(name: &'static str, source: Source, sink: Sink) -> Pair {
 }
 
 pub const PAIRS: &[Pair] = &[
+    pair("file -> event store", Source::File, Sink::EventStore),
     pair("file -> SQLite", Source::File, Sink::Sqlite),
     pair("file -> MariaDB", Source::File, Sink::MariaDb),
     pair("file -> PostgreSQL", Source::File, Sink::Postgres),
     pair("file -> Kafka", Source::File, Sink::Kafka),
     pair("file -> file", Source::File, Sink::File),
     pair("file -> HTTP", Source::File, Sink::Http),
+    pair("folder -> event store", Source::Folder, Sink::EventStore),
     pair("folder -> SQLite", Source::Folder, Sink::Sqlite),
     pair("folder -> MariaDB", Source::Folder, Sink::MariaDb),
     pair("folder -> PostgreSQL", Source::Folder, Sink::Postgres),
+    pair("Kafka -> event store", Source::Kafka, Sink::EventStore),
     pair("Kafka -> SQLite", Source::Kafka, Sink::Sqlite),
     pair("Kafka -> MariaDB", Source::Kafka, Sink::MariaDb),
     pair("Kafka -> MySQL", Source::Kafka, Sink::MySql),
@@ -52,6 +55,7 @@ pub const PAIRS: &[Pair] = &[
     pair("Kafka group -> SQLite", Source::Group, Sink::Sqlite),
     pair("Kafka group -> MariaDB", Source::Group, Sink::MariaDb),
     pair("Kafka group -> Kafka", Source::Group, Sink::Kafka),
+    pair("http -> event store", Source::Http, Sink::EventStore),
     pair("http -> SQLite", Source::Http, Sink::Sqlite),
     pair("http -> MariaDB", Source::Http, Sink::MariaDb),
     pair("http -> Kafka", Source::Http, Sink::Kafka),

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use super::Pair;
+use super::sink::Sink;
 use super::source::Source;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub enum Moment {
     Rename,
     /// While another member joins its group, within 1.5 s.
     Rebalance,
+    /// When a file of a table has just been begun: small ones become larger ones at this moment as well.
+    Flush,
 }
 
 /// Taken in turn.
@@ -35,15 +39,25 @@ const MOMENTS: [Moment; 6] = [
 
 impl Moment {
     /// The moment of the kill of this number.
-    pub fn of(source: Source, number: u64) -> Moment {
-        let own = match source {
+    pub fn of(pair: &Pair, number: u64) -> Moment {
+        let of_source = match pair.source {
             Source::Folder => Some(Moment::Rename),
             Source::Group => Some(Moment::Rebalance),
             _ => None,
         };
-        let moments: Vec<Moment> = MOMENTS.into_iter().chain(own).collect();
+        let of_sink = (pair.sink == Sink::EventStore).then_some(Moment::Flush);
+        let moments: Vec<Moment> = MOMENTS
+            .into_iter()
+            .chain(of_source)
+            .chain(of_sink)
+            .collect();
         moments[number as usize % moments.len()]
     }
+}
+
+/// Files of the table of a pair, those among them that no version names yet.
+pub fn table_files(store: &Path) -> usize {
+    fs::read_dir(store.join("tables/seen")).map_or(0, Iterator::count)
 }
 
 /// Numbers of the snapshots of a group.

@@ -14,8 +14,8 @@ use testservers::{Order, Running as Server};
 use super::super::bench::{Bench, kill};
 use super::super::chance::Chance;
 use super::super::ledger::{Sent, Tally, line};
-use super::moment::{Epochs, Moment};
-use super::sink::Reader;
+use super::moment::{Epochs, Moment, table_files};
+use super::sink::{Reader, store_dir};
 use super::source::{Fed, Source, moved};
 use super::stub::Stub;
 use super::{Pair, Sink};
@@ -184,10 +184,12 @@ impl Play<'_> {
             .create(true)
             .append(true)
             .open(self.bench.path("log"))?;
-        Command::new(&self.bench.binary)
-            .arg("run")
-            .arg(self.bench.path("app.siddhi"))
-            .args(["--state-interval", "50ms", "--state"])
+        let mut run = Command::new(&self.bench.binary);
+        run.arg("run").arg(self.bench.path("app.siddhi"));
+        if self.pair.sink == Sink::EventStore {
+            run.arg("--store").arg(store_dir(self.site));
+        }
+        run.args(["--state-interval", "50ms", "--state"])
             .arg(self.bench.path("state"))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -200,7 +202,7 @@ impl Play<'_> {
         let mut chance = Chance(seed);
         let mut recoveries = Vec::new();
         for number in 0..kills {
-            let moment = Moment::of(self.pair.source, number);
+            let moment = Moment::of(self.pair, number);
             let mut child = self.start()?;
             let lived = self.live(moment, &mut chance, &mut child, reader);
             child.kill().ok();
@@ -249,6 +251,7 @@ impl Play<'_> {
         let later = Instant::now() + Duration::from_millis(chance.below(2_000));
         let end = Instant::now() + LIFE_MAX;
         let moved_before = moved(&self.site.dir);
+        let files_before = table_files(&store_dir(self.site));
         while Instant::now() < end {
             let has_come = match moment {
                 Moment::Early | Moment::Rebalance => true,
@@ -257,6 +260,7 @@ impl Play<'_> {
                 Moment::Commit => Epochs::read(&group).is_committing(),
                 Moment::Merge => Epochs::read(&group).is_merging(),
                 Moment::Rename => moved(&self.site.dir) > moved_before,
+                Moment::Flush => table_files(&store_dir(self.site)) > files_before,
             };
             if has_come {
                 break;

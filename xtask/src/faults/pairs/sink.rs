@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +15,7 @@ use super::stub::Stub;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sink {
+    EventStore,
     Sqlite,
     MariaDb,
     MySql,
@@ -27,6 +29,7 @@ pub enum Sink {
 
 impl Sink {
     pub const ALL: &[Sink] = &[
+        Sink::EventStore,
         Sink::Sqlite,
         Sink::MariaDb,
         Sink::MySql,
@@ -38,6 +41,7 @@ impl Sink {
 
     pub fn name(self) -> &'static str {
         match self {
+            Sink::EventStore => "event store",
             Sink::Sqlite => "SQLite",
             Sink::MariaDb => "MariaDB",
             Sink::MySql => "MySQL",
@@ -50,6 +54,7 @@ impl Sink {
 
     pub fn about(self) -> &'static str {
         match self {
+            Sink::EventStore => "a table in the event store",
             Sink::Sqlite => "a table in SQLite",
             Sink::MariaDb => "a table in MariaDB",
             Sink::MySql => "a table in MySQL",
@@ -63,7 +68,7 @@ impl Sink {
     /// The server that it needs.
     pub fn server(self) -> Option<&'static str> {
         match self {
-            Sink::Sqlite | Sink::File | Sink::Http => None,
+            Sink::EventStore | Sink::Sqlite | Sink::File | Sink::Http => None,
             Sink::MariaDb => Some("mariadb"),
             Sink::MySql => Some("mysql"),
             Sink::Postgres => Some("postgres"),
@@ -84,6 +89,11 @@ impl Sink {
     pub fn text(self, site: &Site, stub: Option<&Stub>) -> String {
         let dir = site.dir.display();
         match self {
+            // Rows become files, and files become larger ones, all the time.
+            Sink::EventStore => {
+                "@store(type='eventstore', commit.interval='100 millisec') define table seen"
+                    .to_owned()
+            }
             Sink::Sqlite => format!(
                 "@store(type='rdbms', jdbc.url='jdbc:sqlite:{dir}/out.db') define table seen"
             ),
@@ -121,7 +131,7 @@ impl Sink {
                 testservers::run(&mut write)?;
                 return Ok(());
             }
-            Sink::Sqlite | Sink::File | Sink::Http => return Ok(()),
+            Sink::EventStore | Sink::Sqlite | Sink::File | Sink::Http => return Ok(()),
         };
         let name = self.server().unwrap_or_default();
         let table = format!("create table seen (id {id}, {columns})");
@@ -131,6 +141,7 @@ impl Sink {
 
     pub fn reader(self, site: &Site, stub: Option<Stub>) -> anyhow::Result<Reader> {
         Ok(match self {
+            Sink::EventStore => Reader::EventStore,
             Sink::Sqlite => Reader::Sqlite,
             Sink::MariaDb | Sink::MySql | Sink::Postgres => {
                 let name = self.server().unwrap_or_default();
@@ -144,8 +155,9 @@ impl Sink {
     }
 }
 
-/// Reads what a sink has by a client that is not ours.
+/// Reads what a sink has by a client that is not ours; the event store as one that has its folder alone.
 pub enum Reader {
+    EventStore,
     Sqlite,
     Database(&'static str, u16, Client),
     Kafka(Follower),
@@ -157,6 +169,7 @@ impl Reader {
     /// What is in the sink, as a number that grows with it.
     pub fn size(&mut self, site: &Site) -> anyhow::Result<u64> {
         Ok(match self {
+            Reader::EventStore => rows_of(site).map_or(0, |rows| rows.len as u64),
             Reader::Sqlite => rusqlite::Connection::open(site.dir.join("out.db"))
                 .and_then(|db| {
                     db.query_row("select max(rowid) from seen", [], |row| {
@@ -177,6 +190,15 @@ impl Reader {
     pub fn lines(&self, site: &Site) -> anyhow::Result<String> {
         let query = |order: &str| format!("select n, k, s from seen order by {order}");
         Ok(match self {
+            Reader::EventStore => {
+                let rows = rows_of(site)?;
+                let lines = (0..rows.len).map(|row| {
+                    let values = rows.row(row);
+                    let numbers: Vec<String> = values.iter().map(event::text::to_text).collect();
+                    numbers.join(",") + "\n"
+                });
+                lines.collect()
+            }
             Reader::Sqlite => testservers::run(
                 Command::new("sqlite3")
                     .arg(site.dir.join("out.db"))
@@ -193,6 +215,16 @@ impl Reader {
             Reader::Http(stub) => stub.lines(),
         })
     }
+}
+
+/// Where the event store of a pair is.
+pub fn store_dir(site: &Site) -> PathBuf {
+    site.dir.join("data")
+}
+
+/// What is committed, whether a process writes to the store or not.
+fn rows_of(site: &Site) -> anyhow::Result<event::Batch> {
+    Ok(store::reader::Reader::open(&store_dir(site))?.rows("seen")?)
 }
 
 /// An independent client that prints each record as soon as it is committed. One that reads to the end
