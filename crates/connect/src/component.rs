@@ -596,6 +596,12 @@ pub trait Store: Epochs + Send {
     /// those before it.
     fn execute(&mut self, id: OperationId, parameters: &Batch) -> Result<Answer, Error>;
 
+    /// The rows as they are now, those of the open transaction among them, for a question that another thread
+    /// answers; taken without a look at them. `None`: questions are answered by [`Store::execute`].
+    fn view(&mut self) -> Option<Box<dyn StoreView>> {
+        None
+    }
+
     /// The rows of the last `insert` or `execute` that were refused one by one while the others were
     /// written: for stores that have no transaction to undo those.
     fn take_refused(&mut self) -> Vec<Refused> {
@@ -603,6 +609,18 @@ pub trait Store: Epochs + Send {
     }
 
     fn close(&mut self) -> Result<(), Error>;
+}
+
+/// The rows of a table as they were at one moment, whatever is written meanwhile.
+pub trait StoreView: Send {
+    /// Answers an operation that finds rows, as [`Store::execute`] does. `is_wanted` is asked now and then:
+    /// an answer that nobody waits for is given up.
+    fn find(
+        &self,
+        operation: &Operation,
+        parameters: &Batch,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Answer, Error>;
 }
 
 /// A row of a batch that a store has not written.

@@ -84,9 +84,9 @@ mod timers;
 pub mod window;
 
 pub use app::{
-    Answer, App, AskError, BOUNDS, BudgetState, Dropped, Holder, Input, QueryWork, SavedElement,
-    SavedTable, Setup, StateMatching, saved_elements, saved_table, size_text, state_len,
-    topic_links,
+    Answer, Apart, App, AskError, BOUNDS, BudgetState, Dropped, Holder, Input, QueryWork,
+    SavedElement, SavedTable, Setup, StateMatching, asks_store, saved_elements, saved_table,
+    size_text, state_len, topic_links,
 };
 pub use component::AppEnvironment;
 pub use error::{Error, RestoreError};

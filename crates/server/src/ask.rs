@@ -2,7 +2,9 @@
 //!
 //! A query is parsed and checked on the caller's thread; the app's executor answers it between two
 //! steps. Under `--state` a write is answered when it has been saved, for which it waits as sources
-//! do. Checked queries are cached: the last [`CHECKED_MAX`] texts, as Siddhi keeps them.
+//! do. A question about rows of a store that can be read beside the app (the event store) is answered on a
+//! thread of the asker: the executor only gives away what the rows are at that moment. Checked queries are
+//! cached: the last [`CHECKED_MAX`] texts, as Siddhi keeps them.
 //!
 //! Never here: HTTP, JSON (see [`crate::http`]).
 
@@ -15,16 +17,16 @@ use check::Catalog;
 use engine::{Answer, AskError};
 use lang::diagnostic::{Diagnostic, Kind, Severity};
 use plan::{OnDemand, Plan};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::executor::{ExecutorInput, HeldAnswer, InputQueue, Question};
+use crate::executor::{ApartQuestion, ExecutorInput, HeldAnswer, InputQueue, Question, Reply};
 use crate::otlp::{Span, Tracer};
 
 /// Checked queries that are kept.
 const CHECKED_MAX: usize = 50;
 
-/// Rows of an answer; a query that finds more is told to ask for fewer.
-pub(crate) const ROWS_MAX: usize = 100_000;
+/// Questions about tables of stores that are answered at once; others wait before their app hears of them.
+const STORE_QUESTIONS_MAX: usize = 4;
 
 /// Asks the apps of a server.
 #[derive(Clone)]
@@ -36,6 +38,7 @@ struct Inner {
     tracer: Option<Tracer>,
     apps: Mutex<Arc<[AskedApp]>>,
     checked: Mutex<VecDeque<Checked>>,
+    store_questions: Arc<Semaphore>,
 }
 
 #[derive(Clone)]
@@ -90,6 +93,7 @@ impl Asker {
             tracer,
             apps: Mutex::default(),
             checked: Mutex::default(),
+            store_questions: Arc::new(Semaphore::new(STORE_QUESTIONS_MAX)),
         }))
     }
 
@@ -133,14 +137,22 @@ impl Asker {
             query,
             mut span,
         } = prepared;
-        let answer = Asker::answer(&app, query).await;
+        let answer = self.answer(&app, query).await;
         if let (Some(span), Err(_)) = (&mut span, &answer) {
             span.fail("refused");
         }
         answer
     }
 
-    async fn answer(app: &AskedApp, query: Arc<OnDemand>) -> Result<Answer, Refusal> {
+    async fn answer(&self, app: &AskedApp, query: Arc<OnDemand>) -> Result<Answer, Refusal> {
+        // Each may keep rows in memory that the app has replaced, so they are few.
+        let turn = match engine::asks_store(&app.plan, &query) {
+            Some(_) => Arc::clone(&self.0.store_questions)
+                .acquire_owned()
+                .await
+                .ok(),
+            None => None,
+        };
         let (reply, answer) = oneshot::channel();
         let question = Question {
             app: app.index,
@@ -150,11 +162,13 @@ impl Asker {
         let gone = || Refusal::Gone(format!("app '{}' has ended", app.name));
         let input = ExecutorInput::Ask(Box::new(question));
         app.input_queue.push_always(input).map_err(|_| gone())?;
-        match answer.await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(Refusal::Query(vec![failed(&error)])),
-            Err(_) => Err(gone()),
-        }
+        let answer = match answer.await {
+            Ok(Reply::Answered(answer)) => answer,
+            // The turn is over when the work is, even where nobody waits for that any more.
+            Ok(Reply::Apart(question)) => answered_apart(question, turn).await,
+            Err(_) => return Err(gone()),
+        };
+        answer.map_err(|error| Refusal::Query(vec![failed(&error)]))
     }
 
     /// Has a checkpoint made of an app, or of all, and waits until it is durable. Of all, those that have
@@ -264,6 +278,28 @@ impl Asker {
         });
         Ok(query)
     }
+}
+
+/// Answers on a thread for blocking work, which gives up when this future is dropped.
+async fn answered_apart(
+    question: Box<ApartQuestion>,
+    turn: Option<OwnedSemaphorePermit>,
+) -> Result<Answer, AskError> {
+    let wanted = Arc::new(());
+    let waits = Arc::downgrade(&wanted);
+    let answer = tokio::task::spawn_blocking(move || {
+        let answer = question.answer(&|| waits.strong_count() > 0);
+        drop(turn);
+        answer
+    });
+    let answer = answer.await;
+    drop(wanted);
+    answer.unwrap_or_else(|_| {
+        Err(AskError {
+            message: "an internal error ended the query".to_owned(),
+            span: lang::span::Span::default(),
+        })
+    })
 }
 
 fn check(text: &str, plan: &Plan, catalog: &Catalog) -> Result<OnDemand, Refusal> {

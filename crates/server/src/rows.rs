@@ -1,7 +1,7 @@
 //! What the server needs to know of the rows of a batch: how much they weigh in a queue, some of them alone,
 //! and their text for people.
 
-use event::Batch;
+use event::{Batch, Chunks};
 
 use crate::queue::Weight;
 
@@ -11,6 +11,17 @@ pub(crate) fn weight_of(batch: &Batch) -> Weight {
         rows: batch.len.max(1),
         bytes: batch.columns.iter().map(event::Column::weight).sum(),
     }
+}
+
+/// Rows of parameters as a batch for a store.
+pub(crate) fn parameters(columns: &[event::Column], rows: usize) -> Batch {
+    Batch::new(
+        columns.to_vec(),
+        rows,
+        event::Times::Same(0),
+        Chunks::One,
+        0,
+    )
 }
 
 /// Some rows of a batch, as a batch; `None` without rows.

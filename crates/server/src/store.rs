@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use connect::component::{Answer, Refused, Store, Written};
-use event::{Batch, Chunks, Schema};
+use event::{Batch, Schema};
 use plan::store::{Operation, OperationId, OperationKind};
 
 use crate::backoff::{Backoff, LogThrottle, seconds};
@@ -469,24 +469,13 @@ impl StoreThread {
     }
 }
 
-/// Rows of parameters as a batch for a store.
-pub(crate) fn parameters(columns: &[event::Column], rows: usize) -> Batch {
-    Batch::new(
-        columns.to_vec(),
-        rows,
-        event::Times::Same(0),
-        Chunks::One,
-        0,
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::queue::Weight;
     use connect::Error;
     use connect::component::Epochs;
-    use event::{Column, Times};
+    use event::{Chunks, Column, Times};
     use std::sync::Mutex;
 
     /// A store that undoes its transaction at given calls, and refuses the row 13.

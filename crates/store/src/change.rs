@@ -287,7 +287,7 @@ mod tests {
         );
         let change = Change {
             deleted_ids: vec![3, 4, 5, 9],
-            deleted_keys: vec![Box::from(&b"key"[..])],
+            deleted_keys: vec![std::sync::Arc::from(&b"key"[..])],
             ids: vec![100, 101, 7],
             rows,
         };

@@ -12,6 +12,7 @@ use plan::CompareOp;
 use plan::store::{Operation, OperationKind, Term, TermKind};
 
 use crate::definition::Definition;
+use crate::error::Error;
 use crate::key::{self, Key};
 use crate::rows::Rows;
 
@@ -145,6 +146,7 @@ impl Condition {
             parameters,
             values,
             key,
+            is_wanted: None,
         }
     }
 }
@@ -193,9 +195,36 @@ pub(crate) struct Bounded<'a> {
     pub key: Option<Key>,
     /// No row is meant.
     pub is_never: bool,
+    is_wanted: Option<&'a dyn Fn() -> bool>,
 }
 
-impl Bounded<'_> {
+impl<'a> Bounded<'a> {
+    /// For a question that may be given up.
+    pub fn while_wanted(mut self, is_wanted: &'a dyn Fn() -> bool) -> Bounded<'a> {
+        self.is_wanted = Some(is_wanted);
+        self
+    }
+
+    /// Does somebody wait for the answer?
+    ///
+    /// # Errors
+    /// Nobody does.
+    pub fn check_wanted(&self) -> Result<(), Error> {
+        match self.is_wanted.is_none_or(|is_wanted| is_wanted()) {
+            true => Ok(()),
+            false => Err(Error::Refused(
+                "nobody waits for the answer any more".into(),
+            )),
+        }
+    }
+
+    /// Columns that have the value of the event in each row that is meant.
+    pub fn equal(&self) -> impl Iterator<Item = (usize, &Value)> {
+        let pairs = self.condition.bounds.iter().zip(&self.values);
+        let equal = pairs.filter(|(bound, _)| bound.op == CompareOp::Equal);
+        equal.map(|(bound, value)| (bound.column, value))
+    }
+
     /// Can there be a row that is meant, where each column lies between two values?
     pub fn may_hold(&self, bounds: &dyn Fn(usize) -> Option<(Value, Value)>) -> bool {
         let mut pairs = self.condition.bounds.iter().zip(&self.values);

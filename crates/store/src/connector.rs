@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use connect::component::{
-    Answer, Difference, Epochs, Refused, SETTING_DIR, Store, StoreSetup, Written,
+    Answer, Difference, Epochs, Refused, SETTING_DIR, Store, StoreSetup, StoreView, Written,
 };
 use connect::connector_def::ConnectorDef;
 use connect::error::Error;
@@ -20,9 +20,10 @@ use crate::change::{Change, changes_frame};
 use crate::condition::Prepared;
 use crate::definition::Definition;
 use crate::error::Error as StoreError;
-use crate::spec::{COMMIT_INTERVAL, CONNECTORS};
+use crate::layout::Layout;
+use crate::spec::{CLUSTER_BY, COMMIT_INTERVAL, CONNECTORS};
 use crate::store::{EventStore, Session, Stores};
-use crate::table::{Found, INTERVAL, Table, Writer, fit, joined};
+use crate::table::{Found, INTERVAL, Table, View, Writer, fit, joined};
 
 /// `@store(type='eventstore')`.
 pub const EVENT_STORE: ConnectorDef = ConnectorDef {
@@ -38,6 +39,7 @@ struct TableStore {
     dir: PathBuf,
     definition: Definition,
     interval: Duration,
+    layout: Arc<Layout>,
     stores: Arc<Stores>,
     /// Open from `connect` to `close`.
     open: Option<Opened>,
@@ -84,6 +86,9 @@ impl TableStore {
                 })?)
             }
         };
+        let indexed = setup.table.indexes.iter().flatten().copied();
+        let layout = Layout::new(&definition, own.option(CLUSTER_BY), indexed);
+        let layout = layout.map_err(|error| refused(error.to_string()))?;
         Ok(TableStore {
             app: environment.app.clone(),
             group: environment
@@ -93,6 +98,7 @@ impl TableStore {
             dir: PathBuf::from(dir),
             definition,
             interval,
+            layout: Arc::new(layout),
             stores: environment.shared.get::<Stores>(),
             open: None,
             operations: Vec::new(),
@@ -126,33 +132,21 @@ impl TableStore {
     fn find(&self, prepared: &Prepared, parameters: &Batch) -> Result<Answer, StoreError> {
         let opened = self.open.as_ref().ok_or_else(closed)?;
         opened.session().check()?;
-        let table = &opened.table;
-        let state = table.lock();
-        let mut found = Found::new(&table.definition);
-        for row in 0..parameters.len {
-            let values = parameters.row(row);
-            let bounded = prepared.condition.with(&values, &table.definition);
-            table.search(&state, &bounded, &mut |rows, at| {
-                found.push(rows, at).map(|()| true)
-            })?;
-            found.end();
-        }
-        drop(state);
-        let (batch, ends) = found.finish();
-        Ok(Answer::Rows { batch, ends })
+        let view = opened.table.view();
+        find(&opened.table, &view, prepared, parameters, &|| true)
     }
 
     fn contains(&self, prepared: &Prepared, parameters: &Batch) -> Result<Answer, StoreError> {
         let opened = self.open.as_ref().ok_or_else(closed)?;
         opened.session().check()?;
         let table = &opened.table;
-        let state = table.lock();
+        let view = table.view();
         let mut answers = Vec::with_capacity(parameters.len);
         for row in 0..parameters.len {
             let values = parameters.row(row);
             let bounded = prepared.condition.with(&values, &table.definition);
             let mut has = false;
-            table.search(&state, &bounded, &mut |_, _| {
+            table.search(&view, &bounded, &mut |_, _| {
                 has = true;
                 Ok(false)
             })?;
@@ -186,7 +180,7 @@ impl TableStore {
         let place = shared.log.append(&frame)?;
         session.touch(table);
         state.is_dirty = true;
-        state.live.apply(&changes[0], place);
+        state.apply(&changes[0], place);
         drop(state);
         self.commit_alone(&mut session, opened)
     }
@@ -258,6 +252,50 @@ impl TableStore {
     }
 }
 
+/// For each event the rows that are meant.
+fn find(
+    table: &Table,
+    view: &View,
+    prepared: &Prepared,
+    parameters: &Batch,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<Answer, StoreError> {
+    let mut found = Found::new(&table.definition);
+    for row in 0..parameters.len {
+        let values = parameters.row(row);
+        let bounded = prepared.condition.with(&values, &table.definition);
+        let bounded = bounded.while_wanted(is_wanted);
+        table.search(view, &bounded, &mut |rows, at| {
+            found.push(rows, at).map(|()| true)
+        })?;
+        found.end();
+    }
+    let (batch, ends) = found.finish();
+    Ok(Answer::Rows { batch, ends })
+}
+
+/// What a question on another thread looks at.
+struct TableView {
+    table: Arc<Table>,
+    view: View,
+}
+
+impl StoreView for TableView {
+    fn find(
+        &self,
+        operation: &Operation,
+        parameters: &Batch,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Answer, Error> {
+        let name = &self.table.definition.name;
+        let prepared = Prepared::new(operation, &self.table.definition);
+        let prepared =
+            prepared.map_err(|message| Error::refused(format!("table '{name}'"), message))?;
+        let found = find(&self.table, &self.view, &prepared, parameters, is_wanted);
+        found.map_err(|error| error.into_connect(&format!("reading table '{name}'")))
+    }
+}
+
 fn closed() -> StoreError {
     StoreError::Refused("the event store is not open".into())
 }
@@ -288,6 +326,7 @@ impl Store for TableStore {
                 ));
             }
             state.interval = self.interval;
+            state.layout = Arc::clone(&self.layout);
         }
         let mut own = session.lock().unwrap_or_else(PoisonError::into_inner);
         own.apps.insert(self.app.clone());
@@ -337,6 +376,16 @@ impl Store for TableStore {
         let answer = answer.map_err(|error| error.into_connect(&self.action("working on")));
         self.refused = refused;
         answer
+    }
+
+    fn view(&mut self) -> Option<Box<dyn StoreView>> {
+        let opened = self.open.as_ref()?;
+        // Writes that have to be done again are missing: the store answers when they are there.
+        opened.session().check().ok()?;
+        Some(Box::new(TableView {
+            table: Arc::clone(&opened.table),
+            view: opened.table.view(),
+        }))
     }
 
     fn take_refused(&mut self) -> Vec<Refused> {

@@ -3,10 +3,12 @@
 //! Each value has a mark in front (null is the smallest) and an end of its own, so that ("ab", "c") and
 //! ("a", "bc") are two keys.
 
+use std::sync::Arc;
+
 use event::{Type, Value};
 
-/// An encoded key.
-pub(crate) type Key = Box<[u8]>;
+/// An encoded key; cheap to copy with the layer that has it.
+pub(crate) type Key = Arc<[u8]>;
 
 const NULL: u8 = 0;
 const SOME: u8 = 1;

@@ -21,7 +21,7 @@ const ROW_BYTES: usize = 17;
 const ENTRY_BYTES: usize = 48;
 
 /// Rows in memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Layer {
     definition: Arc<Definition>,
     ids: Vec<u64>,

@@ -43,6 +43,8 @@ mod key;
 #[cfg(feature = "history")]
 mod layer;
 #[cfg(feature = "history")]
+mod layout;
+#[cfg(feature = "history")]
 mod load;
 #[cfg(feature = "history")]
 mod log;

@@ -194,9 +194,7 @@ fn apply(
         ));
     }
     let mut state = table.lock();
-    changes
-        .iter()
-        .for_each(|change| state.live.apply(change, place));
+    changes.iter().for_each(|change| state.apply(change, place));
     state.committed(commit.sequence);
     Ok(())
 }

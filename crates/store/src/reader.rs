@@ -69,8 +69,7 @@ impl Reader {
         let condition = Condition::new(None, &table.definition);
         let bounded = condition.with(&[], &table.definition);
         let mut found = Found::new(&table.definition);
-        let state = table.lock();
-        table.search(&state, &bounded, &mut |rows, row| {
+        table.search(&table.view(), &bounded, &mut |rows, row| {
             found.push(rows, row).map(|()| true)
         })?;
         found.end();

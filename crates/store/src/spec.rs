@@ -5,6 +5,9 @@ use plan::spec::{ConnectorKind, ConnectorSpec, OptionSpec, OptionType, Status, t
 /// How old rows get before they are in files.
 pub const COMMIT_INTERVAL: &str = "commit.interval";
 
+/// The order of the rows inside files.
+pub const CLUSTER_BY: &str = "cluster.by";
+
 pub const CONNECTORS: &[ConnectorSpec] = &[ConnectorSpec {
     status: Status::Runs,
     is_one_place: true,
@@ -23,6 +26,13 @@ pub const CONNECTORS: &[ConnectorSpec] = &[ConnectorSpec {
         )
         .default("10 sec")
         .test("headwater::eventstore::a_table_keeps_its_rows_over_a_restart"),
+        text(
+            CLUSTER_BY,
+            "Attributes in whose order rows lie inside files, such as `city, house`: questions that compare \
+             these read few of the rows. By default the order of insertion. For tables without a primary key, \
+             whose order is that of the key. Queries give rows in the order of insertion all the same.",
+        )
+        .test("headwater::eventstore::rows_in_another_order_and_an_index_change_no_answer"),
     ],
     example: "@store(type='eventstore')
 @PrimaryKey('symbol')

@@ -104,7 +104,7 @@ impl EventStore {
         let log = Log::open(&dir.join(crate::load::LOG), replayed)?;
         let rows: usize = tables
             .values()
-            .map(|table| table.lock().live.live_count())
+            .map(|table| table.view().live.live_count())
             .sum();
         tracing::info!(
             directory = %dir.display(),

@@ -51,6 +51,16 @@ fn table(key: Vec<usize>) -> Table {
     }
 }
 
+/// A table without a key whose files are in another order than its rows were inserted, with an index.
+fn clustered() -> Table {
+    let mut table = table(vec![]);
+    table.indexes = vec![vec![0], vec![1]];
+    let options = table.store.as_mut().map(|store| &mut store.options);
+    let cluster = ("cluster.by".into(), "text, v".into());
+    options.expect("it is kept in a store").push(cluster);
+    table
+}
+
 fn environment(dir: &Path, state: Option<&str>) -> Environment {
     Environment {
         settings: Arc::from([Setting {
@@ -228,11 +238,10 @@ impl Random {
 
 /// Does the same to the store and to one in memory; closing it puts its rows into files.
 #[track_caller]
-fn check_against_memory(key: Vec<usize>, seed: u64) {
+fn check_against_memory(definition: &Table, seed: u64) {
     let dir = tempfile::tempdir().expect("a folder");
-    let definition = table(key.clone());
-    let mut store = open(dir.path(), &definition, None);
-    let mut model = MemoryStore::new(&definition);
+    let mut store = open(dir.path(), definition, None);
+    let mut model = MemoryStore::new(definition);
     prepare(&mut model);
     let mut random = Random(seed);
     for step in 0..150 {
@@ -246,7 +255,7 @@ fn check_against_memory(key: Vec<usize>, seed: u64) {
         let rows: Vec<Vec<Value>> = (0..4).map(|_| fresh()).collect();
         let from = random.below(100) as i64;
         let (id, rows) = match random.below(8) {
-            0 | 1 if key.is_empty() => (INSERT, rows),
+            0 | 1 if definition.primary_key.is_empty() => (INSERT, rows),
             0..=2 => (UPSERT, rows),
             3 => (
                 DELETE_BETWEEN,
@@ -280,7 +289,7 @@ fn check_against_memory(key: Vec<usize>, seed: u64) {
             other => panic!("{at}: {other:?}"),
         }
         if random.below(15) == 0 {
-            store = flush(dir.path(), store.as_mut(), &definition, None);
+            store = flush(dir.path(), store.as_mut(), definition, None);
         }
         assert_eq!(all(store.as_mut()), all(&mut model), "{at}");
     }
@@ -288,13 +297,86 @@ fn check_against_memory(key: Vec<usize>, seed: u64) {
 
 #[test]
 fn a_table_without_a_key_is_as_one_in_memory() {
-    (1..=6).for_each(|seed| check_against_memory(vec![], seed));
+    (1..=6).for_each(|seed| check_against_memory(&table(vec![]), seed));
+}
+
+#[test]
+fn a_table_in_another_order_and_with_an_index_is_as_one_in_memory() {
+    (1..=6).for_each(|seed| check_against_memory(&clustered(), seed));
+}
+
+#[test]
+fn files_are_in_the_order_that_the_app_chose_also_when_small_ones_become_one() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let definition = clustered();
+    let mut random = Random(5);
+    let mut want = Vec::new();
+    for _ in 0..12 {
+        let mut store = open(dir.path(), &definition, None);
+        let text = |at: u64| ["a", "b", "c"][at as usize % 3];
+        let rows: Vec<Vec<Value>> = (0..50)
+            .map(|at| row(at, text(random.below(9)), random.below(1000) as i64))
+            .collect();
+        store.insert(&batch(&rows)).expect("inserted");
+        want.extend(rows);
+        store.close().expect("closed");
+    }
+    let folder = dir.path().join("tables/t");
+    let table = crate::table::Table::open(&folder).expect("a table");
+    let view = table.view();
+    assert!(view.snapshot.files.len() < 12, "small files became one");
+    for add in view.snapshot.files.values() {
+        assert_eq!(add.cluster, [1, 2]);
+        let mut parts = table.files.parts(add, None).expect("opened");
+        let mut order = Vec::new();
+        while let Some(part) = parts.next().expect("read") {
+            let rows = part.rows();
+            let key = |at| {
+                let row = rows.row(at);
+                (event::text::to_text(&row[1]), row[2].to_long())
+            };
+            order.extend((0..rows.len()).map(key));
+        }
+        assert!(order.is_sorted(), "{order:?}");
+    }
+    let mut store = open(dir.path(), &definition, None);
+    assert_eq!(all(store.as_mut()), want);
+}
+
+#[test]
+fn a_view_stays_as_it_was() {
+    for key in [vec![], vec![0]] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let definition = table(key);
+        let mut store = open(dir.path(), &definition, None);
+        store.insert(&batch(&[row(1, "file", 1)])).expect("stored");
+        let mut store = flush(dir.path(), store.as_mut(), &definition, None);
+        store.insert(&batch(&[row(2, "log", 2)])).expect("stored");
+        let view = store.view().expect("a view");
+        run(
+            store.as_mut(),
+            UPSERT,
+            &[row(1, "new", 3), row(2, "new", 3)],
+        );
+        store.insert(&batch(&[row(3, "new", 3)])).expect("stored");
+        let find = Operation {
+            table: 0,
+            kind: OperationKind::Find { on: None },
+            parameters: Vec::new(),
+        };
+        let one = Batch::new(Vec::new(), 1, Times::Same(-1), Chunks::One, -1);
+        let found = view.find(&find, &one, &|| true).expect("found");
+        assert_eq!(rows_of(found), [row(1, "file", 1), row(2, "log", 2)]);
+        assert!(view.find(&find, &one, &|| false).is_err(), "nobody waits");
+        let now = [row(1, "new", 3), row(2, "new", 3), row(3, "new", 3)];
+        assert_eq!(all(store.as_mut()), now);
+    }
 }
 
 #[test]
 fn a_table_with_a_key_is_as_one_in_memory() {
-    (1..=6).for_each(|seed| check_against_memory(vec![0], seed));
-    check_against_memory(vec![1, 0], 9);
+    (1..=6).for_each(|seed| check_against_memory(&table(vec![0]), seed));
+    check_against_memory(&table(vec![1, 0]), 9);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! An app: plan, state, clocks and armed timers; nothing but [`App::step`] changes it.
 
 mod aggregations;
+mod apart;
 mod budget;
 mod fast_path;
 mod junction;
@@ -14,6 +15,7 @@ mod taps;
 mod trigger;
 mod work;
 
+pub use apart::{Apart, asks_store};
 pub use budget::{BudgetState, size_text};
 pub use memory::Holder;
 pub use on_demand::{Answer, AskError};

@@ -1,13 +1,14 @@
 //! Answers on-demand queries between two steps.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use engine::{AskError, HostError, WriteCounts};
-use lang::span::Span;
+use engine::{HostError, WriteCounts};
+use plan::From;
 use plan::store::{Operation, OperationId};
 
-use super::{Executor, HeldAnswer, Question};
-use crate::ask::ROWS_MAX;
+use super::apart::{ApartQuestion, bounded};
+use super::{Executor, HeldAnswer, Question, Reply};
 use crate::report::chain;
 use crate::store::Database;
 
@@ -84,12 +85,35 @@ impl AskedOperations {
 }
 
 impl Executor {
+    /// A question that is answered beside this thread; `None`: it is answered here.
+    fn apart(&mut self, question: &Question, wall: i64) -> Option<ApartQuestion> {
+        let app = &self.apps[question.app];
+        let find = engine::asks_store(&app.plan, &question.query)?;
+        let From::Table(table) = find.from else {
+            return None;
+        };
+        let (database, slot) = app.table_bindings.get(table).copied().flatten()?;
+        let apart = app.engine.apart(&app.plan, &question.query, wall)?;
+        let view = self.databases[database].bindings[slot].store.view()?;
+        Some(ApartQuestion {
+            apart,
+            plan: Arc::clone(&app.plan),
+            query: Arc::clone(&question.query),
+            view,
+        })
+    }
+
     /// Somebody who has gone meanwhile is not answered.
     pub(super) fn answer(&mut self, question: Question) -> Result<(), String> {
         if question.reply.is_closed() {
             return Ok(());
         }
         let wall = self.clock.now();
+        if let Some(apart) = self.apart(&question, wall) {
+            // Who does not wait any more needs no answer.
+            question.reply.send(Reply::Apart(Box::new(apart))).ok();
+            return Ok(());
+        }
         let mut outputs = std::mem::take(&mut self.outputs);
         self.asked.sweep(&mut self.databases);
         let hosted = self.hosted(question.app, Instant::now());
@@ -100,20 +124,7 @@ impl Executor {
         let posted = self.post_outputs(question.app, &mut outputs);
         outputs.clear();
         self.outputs = outputs;
-        let answer = answer.and_then(|answer| {
-            let rows = answer.rows.as_ref().map_or(0, |rows| rows.len);
-            if rows <= ROWS_MAX {
-                return Ok(answer);
-            }
-            Err(AskError {
-                message: format!(
-                    "the query finds {rows} rows, but an answer has at most {ROWS_MAX}: select \
-                     fewer with 'on' or 'limit'"
-                ),
-                span: Span::default(),
-            })
-        });
-        match answer {
+        match bounded(answer) {
             // Who is told of a write may rely on it: it is saved first.
             Ok(answer)
                 if self.checkpointer.state.is_some()
@@ -124,7 +135,7 @@ impl Executor {
                 self.asked.unsaved.push(HeldAnswer::Asked { reply, answer });
             }
             // Who does not wait any more needs no answer.
-            answer => _ = question.reply.send(answer).ok(),
+            answer => _ = question.reply.send(Reply::Answered(answer)).ok(),
         }
         match failure {
             Some(failure) => Err(failure),

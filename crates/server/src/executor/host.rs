@@ -14,7 +14,8 @@ use plan::store::{Operation, OperationId};
 use super::{AskedOperations, OperationTarget};
 use crate::activity::ActivityTracker;
 use crate::pulse::Pulse;
-use crate::store::{Database, Failure, parameters};
+use crate::rows::parameters;
+use crate::store::{Database, Failure};
 
 pub(super) struct ExecutorHost<'a> {
     pub operations: &'a [OperationTarget],

@@ -14,6 +14,7 @@ use event::Batch;
 use plan::{OnDemand, StreamId, TableId};
 use tokio::sync::oneshot;
 
+use super::apart::ApartQuestion;
 use crate::queue::{Queue, Weight};
 use crate::rejected::{Attempt, Rejection, Run};
 use crate::source::SourceBatch;
@@ -72,7 +73,14 @@ pub(crate) struct Question {
     /// Index of the app on its executor.
     pub app: usize,
     pub query: Arc<OnDemand>,
-    pub reply: oneshot::Sender<Result<Answer, AskError>>,
+    pub reply: oneshot::Sender<Reply>,
+}
+
+/// What an executor says to a question.
+pub(crate) enum Reply {
+    Answered(Result<Answer, AskError>),
+    /// Who asks is to look for himself.
+    Apart(Box<ApartQuestion>),
 }
 
 /// Rows that were sent by hand, on their way to an executor.
@@ -88,7 +96,7 @@ pub(crate) struct Injection {
 /// The answer to a write, held until a save has what was written.
 pub(crate) enum HeldAnswer {
     Asked {
-        reply: oneshot::Sender<Result<Answer, AskError>>,
+        reply: oneshot::Sender<Reply>,
         answer: Answer,
     },
     /// To rows that were sent by hand, or to who wanted a checkpoint.
@@ -101,7 +109,9 @@ impl HeldAnswer {
     /// Who does not wait any more needs no answer.
     pub fn send(self) {
         match self {
-            HeldAnswer::Asked { reply, answer } => _ = reply.send(Ok(answer)).ok(),
+            HeldAnswer::Asked { reply, answer } => {
+                _ = reply.send(Reply::Answered(Ok(answer))).ok();
+            }
             HeldAnswer::Sent(reply) => _ = reply.send(()).ok(),
             HeldAnswer::Replayed(reply, count) => _ = reply.send(count).ok(),
         }

@@ -8,6 +8,7 @@
 //! sources. Never: work on a destination that may block for long while it could be done by another
 //! thread.
 
+mod apart;
 mod ask;
 mod checkpointer;
 mod host;
@@ -55,12 +56,13 @@ use crate::statistics::{MapperMetrics, PartMetrics, QueryMetrics, Reporter, Sour
 use crate::store::{Database, StoreRows, Uncommitted};
 use crate::tap::OpenTap;
 
+pub(crate) use apart::ApartQuestion;
 pub(crate) use ask::AskedOperations;
 pub(crate) use checkpointer::SnapshotLog;
 use checkpointer::WRITTEN_MAX;
 pub(crate) use input::{
     ExecutorInput, HeldAnswer, INPUT_MAX, Injection, InputQueue, Probe, Question, ReplayBatch,
-    ReplayItem, ReplayTo,
+    ReplayItem, ReplayTo, Reply,
 };
 pub(crate) use table_feed::TableFeed;
 

@@ -14,9 +14,10 @@ use plan::store::{Operation, OperationId, OperationKind};
 use plan::{StreamId, TableId};
 
 use super::Executor;
+use crate::rows::parameters;
 use crate::rows::weight_of;
 use crate::sink::{OutputItem, OutputQueue, SinkRows};
-use crate::store::{Failure, parameters};
+use crate::store::Failure;
 
 /// How long the rows of a store are taken as they were.
 const FRESH: Duration = Duration::from_secs(1);

@@ -36,6 +36,8 @@ pub(crate) struct Add {
     pub stats: Stats,
     /// First and last key, where its rows are in the order of their keys.
     pub range: Option<(Key, Key)>,
+    /// Columns in whose order its rows are, if they are not in that of their insertion or of the key.
+    pub cluster: Vec<usize>,
     /// Of all its bytes.
     pub crc: Option<u32>,
 }

@@ -25,10 +25,11 @@ const PROPERTIES: [(&str, &str); 2] = [
     ("delta.deletedFileRetentionDuration", "interval 1 hour"),
 ];
 
-/// Tags of files: their checksum, and their first and last key.
+/// Tags of files: their checksum, their first and last key, and the columns in whose order their rows are.
 const CRC: &str = "headwater.crc32";
 const FIRST: &str = "headwater.firstKey";
 const LAST: &str = "headwater.lastKey";
+const CLUSTER: &str = "headwater.clusterBy";
 
 /// The files of a table at one version, and what else the log says.
 #[derive(Clone, Debug)]
@@ -282,6 +283,13 @@ pub(super) fn add_action(add: &Add, definition: &Definition, is_new: bool) -> Js
         tags.insert(FIRST.to_owned(), Json::from(hex(first)));
         tags.insert(LAST.to_owned(), Json::from(hex(last)));
     }
+    if !add.cluster.is_empty() {
+        let names = add.cluster.iter();
+        let names: Vec<&str> = names
+            .map(|at| definition.schema.attributes[*at].name.as_str())
+            .collect();
+        tags.insert(CLUSTER.to_owned(), Json::from(json!(names).to_string()));
+    }
     json!({"add": {
         "path": encoded(&add.path),
         "partitionValues": {},
@@ -306,8 +314,20 @@ fn read_add(add: &Json, definition: &Definition) -> Option<Add> {
         time: add["modificationTime"].as_i64().unwrap_or_default(),
         stats: Stats::from_json(add["stats"].as_str().unwrap_or("{}"), definition),
         range: key(FIRST).zip(key(LAST)),
+        cluster: tags[CLUSTER]
+            .as_str()
+            .and_then(|names| columns(names, definition))
+            .unwrap_or_default(),
         crc: tags[CRC].as_str().and_then(|text| text.parse().ok()),
     })
+}
+
+/// Columns by the names in a JSON list.
+fn columns(names: &str, definition: &Definition) -> Option<Vec<usize>> {
+    let names: Vec<String> = serde_json::from_str(names).ok()?;
+    let attributes = &definition.schema.attributes;
+    let place = |name: &String| attributes.iter().position(|a| a.name == *name);
+    names.iter().map(place).collect()
 }
 
 /// Paths in a log are URLs.

@@ -12,7 +12,8 @@ fn add(definition: &crate::definition::Definition, path: &str) -> Add {
         size: 7,
         time: 1,
         stats: Stats::new(definition),
-        range: Some((Box::from(&b"\x01a"[..]), Box::from(&b"\x01z"[..]))),
+        range: Some((Key::from(&b"\x01a"[..]), Key::from(&b"\x01z"[..]))),
+        cluster: vec![3, 0],
         crc: Some(5),
     }
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use event::Value;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
-use super::Part;
-use super::read::{bounds, metadata, read, read_group};
+use super::read::{bounds, may_have, metadata};
+use super::{Part, Parts};
 use crate::definition::Definition;
 use crate::delta::Add;
 use crate::error::Error;
@@ -24,8 +24,13 @@ const DECODED_MAX: usize = 64 << 20;
 /// Bytes read at once to check a file.
 const BLOCK: usize = 256 << 10;
 
-/// Can a row group hold what is looked for? Asked with the bounds of its columns, by name.
-pub(crate) type Prune<'a> = dyn Fn(&dyn Fn(&str) -> Option<(Value, Value)>) -> bool + 'a;
+/// Rules out row groups that cannot hold what is looked for.
+pub(crate) struct Prune<'a> {
+    /// Asked with the bounds of the columns, by name.
+    pub may_hold: &'a dyn Fn(&dyn Fn(&str) -> Option<(Value, Value)>) -> bool,
+    /// Columns with the value that they have in each row that is looked for.
+    pub equal: Vec<(usize, Value)>,
+}
 
 /// The files in the folder of a table.
 pub(crate) struct Files {
@@ -78,11 +83,34 @@ impl Files {
     }
 
     /// Row groups that `prune` does not rule out.
-    fn groups(&self, footer: &ArrowReaderMetadata, prune: Option<&Prune<'_>>) -> Vec<usize> {
-        let groups = footer.metadata().row_groups().iter().enumerate();
-        let groups =
-            groups.filter(|(_, group)| prune.is_none_or(|may| may(&|name| bounds(group, name))));
-        groups.map(|(at, _)| at).collect()
+    fn groups(
+        &self,
+        path: &Path,
+        footer: &ArrowReaderMetadata,
+        prune: Option<&Prune<'_>>,
+    ) -> Result<Vec<usize>, Error> {
+        let all = footer.metadata().row_groups();
+        let Some(prune) = prune else {
+            return Ok((0..all.len()).collect());
+        };
+        let mut groups: Vec<usize> = (0..all.len())
+            .filter(|at| (prune.may_hold)(&|name| bounds(&all[*at], name)))
+            .collect();
+        if prune.equal.is_empty() || groups.is_empty() {
+            return Ok(groups);
+        }
+        let file = File::open(path).map_err(Error::file("open", path))?;
+        for (column, value) in &prune.equal {
+            let name = &self.definition.schema.attributes[*column].name;
+            let mut kept = Vec::with_capacity(groups.len());
+            for at in groups {
+                if may_have(path, &file, &all[at], name, value)? {
+                    kept.push(at);
+                }
+            }
+            groups = kept;
+        }
+        Ok(groups)
     }
 
     /// Reads a file part by part, until `each` says that it has enough; whether it has not.
@@ -92,39 +120,29 @@ impl Files {
         prune: Option<&Prune<'_>>,
         each: &mut dyn FnMut(&Part) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
-        let footer = self.footer(add)?;
-        let groups = self.groups(&footer, prune);
-        if groups.is_empty() {
-            return Ok(true);
+        let mut parts = self.parts(add, prune)?;
+        while let Some(part) = parts.next()? {
+            if !each(&part)? {
+                return Ok(false);
+            }
         }
-        let path = self.dir.join(&add.path);
-        let mut goes_on = true;
-        read(&path, &footer, groups, &self.definition, &mut |part| {
-            goes_on = each(&part)?;
-            Ok(goes_on)
-        })?;
-        Ok(goes_on)
+        Ok(true)
     }
 
-    /// Reads a whole file, and gives its parts away.
-    pub fn scan_all(
-        &self,
-        add: &Add,
-        each: &mut dyn FnMut(Part) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    /// A file part by part.
+    pub fn parts(&self, add: &Add, prune: Option<&Prune<'_>>) -> Result<Parts, Error> {
         let footer = self.footer(add)?;
-        let groups = self.groups(&footer, None);
         let path = self.dir.join(&add.path);
-        read(&path, &footer, groups, &self.definition, &mut |part| {
-            each(part).map(|()| true)
-        })
+        let groups = self.groups(&path, &footer, prune)?;
+        Parts::new(&path, &footer, groups, &self.definition)
     }
 
     /// Row groups that may hold a key, decoded; they are kept for the next look-up.
     pub fn look_up(&self, add: &Add, prune: &Prune<'_>) -> Result<Vec<Arc<Part>>, Error> {
         let footer = self.footer(add)?;
+        let path = self.dir.join(&add.path);
         let mut found = Vec::new();
-        for group in self.groups(&footer, Some(prune)) {
+        for group in self.groups(&path, &footer, Some(prune))? {
             found.push(self.decoded(add, &footer, group)?);
         }
         Ok(found)
@@ -147,7 +165,8 @@ impl Files {
             }
         }
         let path = self.dir.join(&add.path);
-        let part = Arc::new(read_group(&path, footer, group, &self.definition)?);
+        let parts = Parts::new(&path, footer, vec![group], &self.definition)?;
+        let part = Arc::new(parts.whole()?);
         let mut kept = self.lock();
         kept.decoded_bytes += part.bytes();
         let tick = kept.tick;

@@ -10,8 +10,8 @@ mod files;
 mod read;
 mod write;
 
-pub(crate) use files::Files;
-pub(crate) use read::Part;
+pub(crate) use files::{Files, Prune};
+pub(crate) use read::{Part, Parts};
 pub(crate) use write::FileWriter;
 
 #[cfg(test)]

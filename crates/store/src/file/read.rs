@@ -1,14 +1,16 @@
 //! A file that is read, row group by row group.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use event::{Cells, ColumnBuilder, Value};
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
 };
+use parquet::bloom_filter::Sbbf;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 
@@ -88,53 +90,77 @@ fn batch_rows(metadata: &ArrowReaderMetadata, groups: &[usize]) -> usize {
     usize::try_from(fit).unwrap_or(1).clamp(1, BATCH_ROWS)
 }
 
-/// Reads row groups part by part, until `each` says that it has enough.
-pub(super) fn read(
+/// Can a row group have this value in a column? So it can where the file does not say.
+pub(super) fn may_have(
     path: &Path,
-    metadata: &ArrowReaderMetadata,
-    groups: Vec<usize>,
-    definition: &Arc<Definition>,
-    each: &mut dyn FnMut(Part) -> Result<bool, Error>,
-) -> Result<(), Error> {
-    let file = File::open(path).map_err(Error::file("open", path))?;
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
-    let rows = batch_rows(metadata, &groups);
-    let reader = builder
-        .with_row_groups(groups)
-        .with_batch_size(rows)
-        .build();
-    let reader = reader.map_err(|cause| Error::damaged(path, cause.to_string()))?;
-    for batch in reader {
-        let batch = batch.map_err(|cause| Error::damaged(path, cause.to_string()))?;
-        let mut part = Part::new(definition);
-        add(&batch, definition, path, &mut part)?;
-        if !each(part)? {
-            return Ok(());
-        }
-    }
-    Ok(())
+    file: &File,
+    group: &RowGroupMetaData,
+    name: &str,
+    value: &Value,
+) -> Result<bool, Error> {
+    let mut columns = group.columns().iter();
+    let Some(column) = columns.find(|c| c.column_path().parts() == [name]) else {
+        return Ok(true);
+    };
+    let filter = Sbbf::read_from_column_chunk(column, file)
+        .map_err(|cause| Error::damaged(path, cause.to_string()))?;
+    Ok(filter.is_none_or(|filter| match value {
+        Value::Int(value) => filter.check(value),
+        Value::Long(value) => filter.check(value),
+        Value::Str(value) => filter.check(&**value),
+        _ => true,
+    }))
 }
 
-/// A whole row group as one part.
-pub(super) fn read_group(
-    path: &Path,
-    metadata: &ArrowReaderMetadata,
-    group: usize,
-    definition: &Arc<Definition>,
-) -> Result<Part, Error> {
-    let file = File::open(path).map_err(Error::file("open", path))?;
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
-    let reader = builder
-        .with_row_groups(vec![group])
-        .with_batch_size(batch_rows(metadata, &[group]))
-        .build();
-    let reader = reader.map_err(|cause| Error::damaged(path, cause.to_string()))?;
-    let mut part = Part::new(definition);
-    for batch in reader {
-        let batch = batch.map_err(|cause| Error::damaged(path, cause.to_string()))?;
-        add(&batch, definition, path, &mut part)?;
+/// Row groups of a file, decoded part by part.
+pub(crate) struct Parts {
+    reader: ParquetRecordBatchReader,
+    definition: Arc<Definition>,
+    path: PathBuf,
+}
+
+impl Parts {
+    pub(super) fn new(
+        path: &Path,
+        metadata: &ArrowReaderMetadata,
+        groups: Vec<usize>,
+        definition: &Arc<Definition>,
+    ) -> Result<Parts, Error> {
+        let file = File::open(path).map_err(Error::file("open", path))?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
+        let rows = batch_rows(metadata, &groups);
+        let reader = builder
+            .with_row_groups(groups)
+            .with_batch_size(rows)
+            .build();
+        Ok(Parts {
+            reader: reader.map_err(|cause| Error::damaged(path, cause.to_string()))?,
+            definition: Arc::clone(definition),
+            path: path.to_owned(),
+        })
     }
-    Ok(part)
+
+    /// Appends the next rows to a part; false at the end.
+    fn add_to(&mut self, part: &mut Part) -> Result<bool, Error> {
+        let Some(batch) = self.reader.next() else {
+            return Ok(false);
+        };
+        let batch = batch.map_err(|cause| Error::damaged(&self.path, cause.to_string()))?;
+        add(&batch, &self.definition, &self.path, part).map(|()| true)
+    }
+
+    /// The next rows.
+    pub fn next(&mut self) -> Result<Option<Part>, Error> {
+        let mut part = Part::new(&self.definition);
+        Ok(self.add_to(&mut part)?.then_some(part))
+    }
+
+    /// All rows as one part.
+    pub(super) fn whole(mut self) -> Result<Part, Error> {
+        let mut part = Part::new(&self.definition);
+        while self.add_to(&mut part)? {}
+        Ok(part)
+    }
 }
 
 fn add(

@@ -9,6 +9,7 @@ use crate::definition::{Definition, sample};
 use crate::delta::Add;
 use crate::error::Error;
 use crate::layer::Layer;
+use crate::layout::Layout;
 
 /// Rows with each type at its ends, and nulls.
 fn rows() -> Vec<Vec<Value>> {
@@ -46,6 +47,10 @@ fn rows() -> Vec<Vec<Value>> {
 }
 
 fn write(dir: &std::path::Path, definition: &Arc<Definition>) -> Add {
+    let layout = Layout {
+        indexed: vec![0, 1, 3],
+        ..Layout::default()
+    };
     let values: Vec<(i64, Vec<Value>)> = rows()
         .into_iter()
         .enumerate()
@@ -59,7 +64,7 @@ fn write(dir: &std::path::Path, definition: &Arc<Definition>) -> Add {
     };
     let mut layer = Layer::new(definition);
     layer.apply(&change, 0);
-    let mut writer = FileWriter::create(dir, definition).expect("created");
+    let mut writer = FileWriter::create(dir, definition, &layout, false).expect("created");
     for row in 0..4 {
         writer.push(&layer.rows(), row).expect("written");
     }
@@ -103,6 +108,40 @@ fn every_value_comes_back() {
         Some((&Value::Long(i64::MIN), &Value::Long(i64::MAX)))
     );
     assert_eq!(add.stats.ids(), Some((10, 13)));
+}
+
+#[test]
+fn an_index_rules_out_what_is_not_there() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let definition = Arc::new(sample(vec![]));
+    let add = write(dir.path(), &definition);
+    let files = Files::new(dir.path(), &definition);
+    let may_have = |column: usize, value: Value| {
+        let prune = Prune {
+            may_hold: &|_| true,
+            equal: vec![(column, value)],
+        };
+        let mut parts = files.parts(&add, Some(&prune)).expect("opened");
+        parts.next().expect("read").is_some()
+    };
+    // These have their bounds around them, which therefore cannot rule them out.
+    for (column, value) in [
+        (0, Value::str("m")),
+        (1, Value::Long(17)),
+        (3, Value::Int(17)),
+    ] {
+        assert!(!may_have(column, value.clone()), "{value:?}");
+    }
+    for row in rows() {
+        for column in [0, 1, 3] {
+            let value = row[column].clone();
+            assert!(
+                value.is_null() || may_have(column, value.clone()),
+                "{value:?}"
+            );
+        }
+    }
+    assert!(may_have(2, Value::Double(17.0)), "it has no index");
 }
 
 #[test]

@@ -11,12 +11,14 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
 
 use super::columns::{arrow_schema, record_batch};
 use crate::definition::Definition;
 use crate::delta::{Add, Stats};
 use crate::error::Error;
 use crate::key::{self, Key};
+use crate::layout::Layout;
 use crate::paths::{create_private, unique};
 use crate::rows::Rows;
 
@@ -28,6 +30,12 @@ const BATCH_BYTES: usize = 8 << 20;
 
 /// Rows of a row group of a table without a key, which is read from end to end.
 const GROUP_ROWS: usize = 1 << 20;
+
+/// Rows of a row group in the order of some columns: few of them have the values that are looked for.
+const CLUSTERED_GROUP_ROWS: usize = 128 << 10;
+
+/// One value of so many that a row group lacks is taken for one that it has.
+const FALSE_POSITIVES: f64 = 0.01;
 
 /// Rows of a row group of a table with a key: what a look-up reads.
 const KEYED_GROUP_ROWS: usize = 16 << 10;
@@ -48,6 +56,7 @@ pub(crate) struct FileWriter {
     stats: Stats,
     first: Option<Key>,
     last: Option<Key>,
+    cluster: Vec<usize>,
 }
 
 /// Rows that wait to become arrays.
@@ -91,17 +100,30 @@ impl Write for Checked {
 }
 
 impl FileWriter {
+    /// A file whose rows come in the order of the layout's columns, or of their key or number.
+    ///
     /// # Errors
     /// The file cannot be created.
-    pub fn create(dir: &Path, definition: &Arc<Definition>) -> Result<FileWriter, Error> {
+    pub fn create(
+        dir: &Path,
+        definition: &Arc<Definition>,
+        layout: &Layout,
+        is_clustered: bool,
+    ) -> Result<FileWriter, Error> {
         let path = dir.join(format!("part-{}.zstd.parquet", unique()));
         let schema = arrow_schema(definition);
-        let rows = if definition.is_keyed() {
-            KEYED_GROUP_ROWS
-        } else {
-            GROUP_ROWS
+        let rows = match (definition.is_keyed(), is_clustered) {
+            (true, _) => KEYED_GROUP_ROWS,
+            (false, true) => CLUSTERED_GROUP_ROWS,
+            (false, false) => GROUP_ROWS,
         };
-        let properties = WriterProperties::builder()
+        let mut properties = WriterProperties::builder();
+        for column in &layout.indexed {
+            let name = definition.schema.attributes[*column].name.as_str();
+            let path = ColumnPath::from(name);
+            properties = properties.set_column_bloom_filter_fpp(path, FALSE_POSITIVES);
+        }
+        let properties = properties
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_created_by(concat!("Headwater ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_max_row_group_row_count(Some(rows))
@@ -120,6 +142,10 @@ impl FileWriter {
             stats: Stats::new(definition),
             first: None,
             last: None,
+            cluster: match is_clustered {
+                true => layout.cluster.clone(),
+                false => Vec::new(),
+            },
             definition: Arc::clone(definition),
             path,
             schema,
@@ -200,6 +226,7 @@ impl FileWriter {
             time: crate::clock::millis(),
             stats: self.stats,
             range: self.first.zip(self.last),
+            cluster: self.cluster,
             crc: Some(file.crc.clone().finalize()),
         })
     }

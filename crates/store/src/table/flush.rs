@@ -1,14 +1,16 @@
 //! Rows in memory become files, and small files become large ones.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::merge::{
-    FILE_BYTES, KEYED_FILE_BYTES, Output, copy_without, discard, has_any, merge, ordered,
+    FILE_BYTES, KEYED_FILE_BYTES, Output, copy_without, discard, has_any, merge, merge_clustered,
+    ordered,
 };
 use super::{Frozen, Table};
 use crate::delta::{Add, Snapshot, TableLog, Txn};
 use crate::error::Error;
+use crate::layout::Layout;
 
 /// Files of about the same size that become one.
 const SMALL_FILES: usize = 10;
@@ -34,13 +36,13 @@ impl Table {
     /// # Errors
     /// The rows stay frozen, and it can be tried again.
     pub fn flush(&self, store: &str) -> Result<bool, Error> {
-        let frozen = match &self.lock().frozen {
+        let frozen = match &self.lock().view.frozen {
             Some(frozen) => Arc::clone(frozen),
             None => return Ok(false),
         };
         for _ in 0..TRIES {
             self.refresh()?;
-            let base = Arc::clone(&self.lock().snapshot);
+            let base = Arc::clone(&self.lock().view.snapshot);
             let sequence = i64::try_from(frozen.sequence).unwrap_or(i64::MAX);
             if base.txn(store).is_some_and(|version| version >= sequence) {
                 // A commit whose outcome was not known has happened.
@@ -74,15 +76,16 @@ impl Table {
     fn flushed_to(&self, snapshot: Arc<Snapshot>, removes: &[String]) {
         self.files.forget(removes);
         let mut state = self.lock();
-        state.snapshot = snapshot;
-        state.frozen = None;
+        state.view.snapshot = snapshot;
+        state.view.frozen = None;
     }
 
     fn rewrite(&self, base: &Snapshot, frozen: &Frozen) -> Result<Rewritten, Error> {
-        let mut output = Output::new(&self.dir, &self.definition);
+        let layout = Arc::clone(&self.lock().layout);
+        let mut output = Output::new(&self.dir, &self.definition, &layout);
         let written = match self.definition.is_keyed() {
             true => self.rewrite_keyed(base, frozen, &mut output),
-            false => self.rewrite_plain(base, frozen, &mut output),
+            false => self.rewrite_plain(base, frozen, &layout, &mut output),
         };
         match written {
             Ok(removes) => Ok(Rewritten {
@@ -101,6 +104,7 @@ impl Table {
         &self,
         base: &Snapshot,
         frozen: &Frozen,
+        layout: &Layout,
         output: &mut Output<'_>,
     ) -> Result<Vec<String>, Error> {
         let hidden = frozen.layer.hidden();
@@ -113,8 +117,9 @@ impl Table {
                 }
             }
         }
+        output.begin(&layout.cluster)?;
         let rows = frozen.layer.rows();
-        for row in ordered(&frozen.layer) {
+        for row in ordered(&frozen.layer, &layout.cluster) {
             output.push(&rows, row)?;
         }
         Ok(removes)
@@ -162,15 +167,24 @@ impl Table {
         if self.definition.is_keyed() {
             return Ok(false);
         }
-        let base = Arc::clone(&self.lock().snapshot);
+        let base = Arc::clone(&self.lock().view.snapshot);
         let Some(small) = small_files(&base) else {
             return Ok(false);
         };
-        let mut output = Output::new(&self.dir, &self.definition);
-        let nothing = HashSet::new();
-        let copied = small
-            .iter()
-            .try_for_each(|add| copy_without(&self.files, add, &nothing, &mut output).map(drop));
+        let mut layout = Layout::clone(&self.lock().layout);
+        // Files that are in another order than new ones keep it.
+        layout.cluster.clone_from(&small[0].cluster);
+        let mut output = Output::new(&self.dir, &self.definition, &Arc::new(layout));
+        let copied = match small[0].cluster.as_slice() {
+            [] => {
+                let nothing = HashSet::new();
+                let mut small = small.iter();
+                small.try_for_each(|add| {
+                    copy_without(&self.files, add, &nothing, &mut output).map(drop)
+                })
+            }
+            cluster => merge_clustered(&self.files, &small, cluster, &mut output),
+        };
         if let Err(error) = copied {
             output.discard();
             return Err(error);
@@ -180,7 +194,7 @@ impl Table {
         match self.delta.rearrange(&base, &adds, &removes) {
             Ok(snapshot) => {
                 self.files.forget(&removes);
-                self.lock().snapshot = snapshot;
+                self.lock().view.snapshot = snapshot;
                 Ok(true)
             }
             Err(Error::Conflict(_)) => {
@@ -197,27 +211,40 @@ impl Table {
     /// # Errors
     /// The folder cannot be read.
     pub fn vacuum(&self) -> Result<usize, Error> {
-        let snapshot = Arc::clone(&self.lock().snapshot);
+        let snapshot = Arc::clone(&self.lock().view.snapshot);
         self.delta.vacuum(&snapshot)
     }
 }
 
-/// Files of one size that are enough to become one, oldest rows first.
+/// Files of one size and one order that are enough to become one, oldest rows first.
 fn small_files(base: &Snapshot) -> Option<Vec<Arc<Add>>> {
-    let mut below = FILE_BYTES / 2;
-    while below > 0 {
-        let is_it = |add: &&Arc<Add>| add.size < below && add.size >= below / SIZE_STEP;
-        let mut files: Vec<Arc<Add>> = base.files.values().filter(is_it).cloned().collect();
-        if files.len() >= SMALL_FILES {
-            files.sort_by_key(|add| add.stats.ids());
-            let mut sum = 0;
-            files.retain(|add| {
-                sum += add.size;
-                sum <= FILE_BYTES
-            });
-            return Some(files);
+    let orders: BTreeSet<&[usize]> = base
+        .files
+        .values()
+        .map(|add| add.cluster.as_slice())
+        .collect();
+    for order in orders {
+        let mut below = FILE_BYTES / 2;
+        while below > 0 {
+            let is_it = |add: &&Arc<Add>| {
+                add.cluster == order && add.size < below && add.size >= below / SIZE_STEP
+            };
+            let mut files: Vec<Arc<Add>> = base.files.values().filter(is_it).cloned().collect();
+            if files.len() >= SMALL_FILES {
+                files.sort_by_key(|add| add.stats.ids());
+                if !order.is_empty() {
+                    // Those that are merged are read at the same time.
+                    files.truncate(SMALL_FILES);
+                }
+                let mut sum = 0;
+                files.retain(|add| {
+                    sum += add.size;
+                    sum <= FILE_BYTES
+                });
+                return Some(files);
+            }
+            below /= SIZE_STEP;
         }
-        below /= SIZE_STEP;
     }
     None
 }

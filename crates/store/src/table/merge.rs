@@ -8,9 +8,10 @@ use super::search::key_of;
 use crate::definition::Definition;
 use crate::delta::Add;
 use crate::error::Error;
-use crate::file::{FileWriter, Files, Part};
-use crate::key::Key;
+use crate::file::{FileWriter, Files, Part, Parts};
+use crate::key::{self, Key};
 use crate::layer::{Layer, Which};
+use crate::layout::Layout;
 use crate::rows::Rows;
 
 /// Bytes of a full file.
@@ -26,20 +27,35 @@ const KEYED_FILE_ROWS: u64 = 1 << 19;
 pub(super) struct Output<'a> {
     dir: &'a Path,
     definition: &'a Arc<Definition>,
+    layout: Arc<Layout>,
+    /// Rows come in the order of the layout's columns, from here on.
+    is_clustered: bool,
     writer: Option<FileWriter>,
     last: Option<Key>,
     adds: Vec<Add>,
 }
 
 impl<'a> Output<'a> {
-    pub fn new(dir: &'a Path, definition: &'a Arc<Definition>) -> Output<'a> {
+    pub fn new(dir: &'a Path, definition: &'a Arc<Definition>, layout: &Arc<Layout>) -> Output<'a> {
         Output {
             dir,
             definition,
+            layout: Arc::clone(layout),
+            is_clustered: false,
             writer: None,
             last: None,
             adds: Vec::new(),
         }
+    }
+
+    /// What comes now is in the order of these columns, or in that of insertion if there are none.
+    pub fn begin(&mut self, cluster: &[usize]) -> Result<(), Error> {
+        let is_clustered = !cluster.is_empty() && *cluster == self.layout.cluster;
+        if is_clustered != self.is_clustered {
+            self.end_file()?;
+            self.is_clustered = is_clustered;
+        }
+        Ok(())
     }
 
     pub fn push(&mut self, rows: &Rows<'_>, row: usize) -> Result<(), Error> {
@@ -50,12 +66,21 @@ impl<'a> Output<'a> {
                 self.end_file()?;
             }
             self.last = Some(key);
+        } else if self.is_clustered {
+            let place = place_in(&self.layout.cluster, rows, row);
+            if self.last.as_ref().is_some_and(|last| *last > place) {
+                self.end_file()?;
+            }
+            self.last = Some(place);
         }
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            None => self
-                .writer
-                .insert(FileWriter::create(self.dir, self.definition)?),
+            None => self.writer.insert(FileWriter::create(
+                self.dir,
+                self.definition,
+                &self.layout,
+                self.is_clustered,
+            )?),
         };
         writer.push(rows, row)?;
         let is_full = match self.definition.is_keyed() {
@@ -106,12 +131,91 @@ pub(super) fn discard(dir: &Path, adds: &[Add]) {
     }
 }
 
-/// The live rows of a layer in the order of their numbers.
-pub(super) fn ordered(layer: &Layer) -> Vec<usize> {
+/// Where a row is in the order of some columns.
+fn place_in(cluster: &[usize], rows: &Rows<'_>, row: usize) -> Key {
+    key::of(cluster, |column| rows.columns[column].value(row))
+}
+
+/// The live rows of a layer in the order of some columns, and in that of their numbers.
+pub(super) fn ordered(layer: &Layer, cluster: &[usize]) -> Vec<usize> {
     let rows = layer.rows();
     let mut order: Vec<usize> = (0..rows.len()).filter(|row| layer.is_live(*row)).collect();
-    order.sort_by_key(|row| rows.ids[*row]);
+    match cluster {
+        [] => order.sort_by_key(|row| rows.ids[*row]),
+        _ => order.sort_by_cached_key(|row| (place_in(cluster, &rows, *row), rows.ids[*row])),
+    }
     order
+}
+
+/// The rows of files, each in the order of some columns, as one row after the other in that order.
+pub(super) fn merge_clustered(
+    files: &Files,
+    small: &[Arc<Add>],
+    cluster: &[usize],
+    output: &mut Output<'_>,
+) -> Result<(), Error> {
+    let mut runs: Vec<Run> = Vec::new();
+    for add in small {
+        runs.extend(Run::begin(files.parts(add, None)?, cluster)?);
+    }
+    output.begin(cluster)?;
+    loop {
+        let next = (0..runs.len()).min_by(|a, b| runs[*a].place.cmp(&runs[*b].place));
+        let Some(at) = next else { return Ok(()) };
+        let mut run = runs.swap_remove(at);
+        let until = runs.iter().map(|other| &other.place).min().cloned();
+        if run.push_until(until.as_ref(), cluster, output)? {
+            runs.push(run);
+        }
+    }
+}
+
+/// A file that is being merged: the part that is read and the row in it that is next.
+struct Run {
+    parts: Parts,
+    part: Part,
+    row: usize,
+    place: Key,
+}
+
+impl Run {
+    /// `None`: it has no rows.
+    fn begin(mut parts: Parts, cluster: &[usize]) -> Result<Option<Run>, Error> {
+        let Some(part) = parts.next()? else {
+            return Ok(None);
+        };
+        let place = place_in(cluster, &part.rows(), 0);
+        Ok(Some(Run {
+            parts,
+            part,
+            row: 0,
+            place,
+        }))
+    }
+
+    /// Gives the rows that are not behind `until`; false when none is left.
+    fn push_until(
+        &mut self,
+        until: Option<&Key>,
+        cluster: &[usize],
+        output: &mut Output<'_>,
+    ) -> Result<bool, Error> {
+        loop {
+            let rows = self.part.rows();
+            while self.row < rows.len() {
+                self.place = place_in(cluster, &rows, self.row);
+                if until.is_some_and(|until| self.place > *until) {
+                    return Ok(true);
+                }
+                output.push(&rows, self.row)?;
+                self.row += 1;
+            }
+            match self.parts.next()? {
+                Some(part) => (self.part, self.row) = (part, 0),
+                None => return Ok(false),
+            }
+        }
+    }
 }
 
 /// Copies a file without the rows of these numbers; how many it had.
@@ -122,6 +226,7 @@ pub(super) fn copy_without(
     output: &mut Output<'_>,
 ) -> Result<u64, Error> {
     let mut count = 0;
+    output.begin(&add.cluster)?;
     files.scan(add, None, &mut |part| {
         let rows = part.rows();
         for row in 0..rows.len() {
@@ -176,11 +281,11 @@ pub(super) fn merge(
             .get(at + 1)
             .and_then(|next| next.range.as_ref())
             .map(|(first, _)| first);
+        let mut file = files.parts(add, None)?;
         let mut parts = Vec::new();
-        files.scan_all(add, &mut |part| {
+        while let Some(part) = file.next()? {
             parts.push(part);
-            Ok(())
-        })?;
+        }
         let views: Vec<Rows<'_>> = parts.iter().map(Part::rows).collect();
         for (key, part, row) in old_rows(definition, &views, layer, add.range.is_some()) {
             while let Some((_, fresh_row)) = keys.next_if(|(fresh_key, _)| **fresh_key < key) {

@@ -18,11 +18,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::change::Change;
 use crate::definition::Definition;
 use crate::delta::{DeltaLog, Snapshot, TableLog};
 use crate::error::Error;
 use crate::file::Files;
 use crate::layer::Layer;
+use crate::layout::Layout;
 
 pub(crate) use search::Found;
 pub(crate) use write::{Writer, fit, joined};
@@ -45,11 +47,17 @@ pub(crate) struct Table {
     state: Mutex<State>,
 }
 
-/// What changes.
-pub(crate) struct State {
+/// A version of a table: it stays as it is, whatever is written meanwhile.
+#[derive(Clone)]
+pub(crate) struct View {
     pub snapshot: Arc<Snapshot>,
     pub frozen: Option<Arc<Frozen>>,
-    pub live: Layer,
+    pub live: Arc<Layer>,
+}
+
+/// What changes.
+pub(crate) struct State {
+    pub view: View,
     /// The last commit whose rows are in the live layer or below.
     pub sequence: u64,
     /// There are changes that no commit covers yet.
@@ -57,13 +65,14 @@ pub(crate) struct State {
     /// When the first commit of the live layer was.
     since: Option<Instant>,
     pub interval: Duration,
+    pub layout: Arc<Layout>,
     /// The group of apps that writes it, and how many of their tables do.
     open_by: Option<(String, usize)>,
 }
 
 /// Rows that are being written to files.
 pub(crate) struct Frozen {
-    pub layer: Layer,
+    pub layer: Arc<Layer>,
     /// The last commit whose rows it has.
     pub sequence: u64,
 }
@@ -91,17 +100,25 @@ impl Table {
             dir: dir.to_owned(),
             delta,
             state: Mutex::new(State {
-                live: Layer::new(&definition),
-                snapshot,
-                frozen: None,
+                view: View {
+                    snapshot,
+                    frozen: None,
+                    live: Arc::new(Layer::new(&definition)),
+                },
                 sequence: 0,
                 is_dirty: false,
                 since: None,
                 interval: INTERVAL,
+                layout: Arc::default(),
                 open_by: None,
             }),
             definition,
         }
+    }
+
+    /// The rows as they are now.
+    pub fn view(&self) -> View {
+        self.lock().view.clone()
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
@@ -110,26 +127,28 @@ impl Table {
 
     /// Up to which commit of a store its files hold the rows.
     pub fn flushed(&self, store: &str) -> u64 {
-        let txn = self.lock().snapshot.txn(store);
+        let txn = self.lock().view.snapshot.txn(store);
         txn.and_then(|version| u64::try_from(version).ok())
             .unwrap_or(0)
     }
 
     /// Up to which commit its files hold the rows, or will when what is being written is.
     pub fn covered(&self, store: &str) -> u64 {
-        let frozen = self.lock().frozen.as_ref().map(|frozen| frozen.sequence);
+        let state = self.lock();
+        let frozen = state.view.frozen.as_ref().map(|frozen| frozen.sequence);
+        drop(state);
         frozen.unwrap_or(0).max(self.flushed(store))
     }
 
     /// The newest version of the files, which another program may have made.
     pub fn refresh(&self) -> Result<(), Error> {
-        let known = Arc::clone(&self.lock().snapshot);
+        let known = Arc::clone(&self.lock().view.snapshot);
         let newest = self.delta.newer(&known)?;
         if newest.version > known.version {
             self.fits(&newest)?;
             let mut state = self.lock();
-            if state.snapshot.version < newest.version {
-                state.snapshot = newest;
+            if state.view.snapshot.version < newest.version {
+                state.view.snapshot = newest;
             }
         }
         Ok(())
@@ -147,6 +166,12 @@ impl Table {
 }
 
 impl State {
+    /// `place` is that of the change in the log. Where somebody looks at the live layer, he keeps it as it is
+    /// and the table goes on with a copy.
+    pub fn apply(&mut self, change: &Change, place: u64) {
+        Arc::make_mut(&mut self.view.live).apply(change, place);
+    }
+
     /// A commit covers what is there.
     pub fn committed(&mut self, sequence: u64) {
         self.is_dirty = false;
@@ -171,7 +196,7 @@ impl State {
 
     /// Drops the rows that are neither in files nor on their way there.
     pub fn forget(&mut self, definition: &Arc<Definition>) {
-        self.live = Layer::new(definition);
+        self.view.live = Arc::new(Layer::new(definition));
         self.is_dirty = false;
         self.since = None;
     }
@@ -181,29 +206,31 @@ impl State {
         let is_old = self
             .since
             .is_some_and(|since| since.elapsed() >= self.interval);
-        !self.live.is_empty() && (is_old || self.live.bytes() >= FLUSH_BYTES)
+        let live = &self.view.live;
+        !live.is_empty() && (is_old || live.bytes() >= FLUSH_BYTES)
     }
 
     /// When there will be, if nothing else comes.
     pub fn due_in(&self) -> Option<Duration> {
         let since = self
             .since
-            .filter(|_| !self.live.is_empty() && !self.is_dirty)?;
+            .filter(|_| !self.view.live.is_empty() && !self.is_dirty)?;
         Some(self.interval.saturating_sub(since.elapsed()))
     }
 
     /// Must writers wait?
     pub fn is_full(&self) -> bool {
-        self.frozen.is_some() && self.live.bytes() >= LIVE_MAX
+        self.view.frozen.is_some() && self.view.live.bytes() >= LIVE_MAX
     }
 
     /// Puts the rows aside for the flusher; false where they cannot be.
     pub fn freeze(&mut self, definition: &Arc<Definition>) -> bool {
-        if self.frozen.is_some() || self.is_dirty || self.live.is_empty() {
+        let view = &mut self.view;
+        if view.frozen.is_some() || self.is_dirty || view.live.is_empty() {
             return false;
         }
-        self.frozen = Some(Arc::new(Frozen {
-            layer: std::mem::replace(&mut self.live, Layer::new(definition)),
+        view.frozen = Some(Arc::new(Frozen {
+            layer: std::mem::replace(&mut view.live, Arc::new(Layer::new(definition))),
             sequence: self.sequence,
         }));
         self.since = None;
@@ -212,7 +239,8 @@ impl State {
 
     /// Place in the log of the first change that no file holds.
     pub fn first_needed(&self) -> Option<u64> {
-        let frozen = self.frozen.as_ref().and_then(|frozen| frozen.layer.first());
-        frozen.or(self.live.first())
+        let frozen = self.view.frozen.as_ref();
+        let frozen = frozen.and_then(|frozen| frozen.layer.first());
+        frozen.or(self.view.live.first())
     }
 }

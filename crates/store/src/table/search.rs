@@ -2,12 +2,14 @@
 
 use event::{Batch, Chunks, Column, ColumnBuilder, Times, Value};
 
-use super::{State, Table};
+use super::{Table, View};
 use crate::condition::Bounded;
 use crate::definition::Definition;
 use crate::error::Error;
+use crate::file::Prune;
 use crate::key::{self, Key};
 use crate::layer::{Layer, Which};
+use crate::layout::asked;
 use crate::rows::Rows;
 
 /// Bytes of the rows that one question finds.
@@ -20,7 +22,7 @@ impl Table {
     /// Goes through the rows that are meant, in no order.
     pub fn search(
         &self,
-        state: &State,
+        view: &View,
         bounded: &Bounded<'_>,
         each: &mut Each<'_>,
     ) -> Result<(), Error> {
@@ -28,13 +30,14 @@ impl Table {
             return Ok(());
         }
         if let Some(key) = &bounded.key {
-            return self.look_up(state, key, bounded, each);
+            return self.look_up(view, key, bounded, each);
         }
-        if !self.search_files(state, bounded, each)? {
+        if !self.search_files(view, bounded, each)? {
             return Ok(());
         }
-        let frozen = state.frozen.as_ref().map(|frozen| &frozen.layer);
-        let layers = [(frozen, Some(&state.live)), (Some(&state.live), None)];
+        let frozen = view.frozen.as_ref().map(|frozen| &*frozen.layer);
+        let live = &*view.live;
+        let layers = [(frozen, Some(live)), (Some(live), None)];
         for (layer, above) in layers {
             let Some(layer) = layer else { continue };
             let rows = layer.rows();
@@ -63,22 +66,27 @@ impl Table {
 
     fn search_files(
         &self,
-        state: &State,
+        view: &View,
         bounded: &Bounded<'_>,
         each: &mut Each<'_>,
     ) -> Result<bool, Error> {
-        let frozen = state.frozen.as_ref().map(|frozen| &frozen.layer);
-        let layers = || frozen.into_iter().chain([&state.live]);
-        let prune = |of: &dyn Fn(&str) -> Option<(Value, Value)>| {
+        let frozen = view.frozen.as_ref().map(|frozen| &*frozen.layer);
+        let layers = || frozen.into_iter().chain([&*view.live]);
+        let may_hold = |of: &dyn Fn(&str) -> Option<(Value, Value)>| {
             bounded.may_hold(&|column| of(&self.definition.schema.attributes[column].name))
         };
-        for add in state.snapshot.files.values() {
+        let prune = Prune {
+            may_hold: &may_hold,
+            equal: asked(bounded, &self.definition),
+        };
+        for add in view.snapshot.files.values() {
             let stats = &add.stats;
             let of_file = |column: usize| stats.bounds(column).map(|(a, b)| (a.clone(), b.clone()));
             if !bounded.may_hold(&of_file) {
                 continue;
             }
             let goes_on = self.files.scan(add, Some(&prune), &mut |part| {
+                bounded.check_wanted()?;
                 let rows = part.rows();
                 let is_visible = |row: usize| layers().all(|layer| !self.hides(layer, &rows, row));
                 let mut found = Vec::new();
@@ -100,13 +108,13 @@ impl Table {
     /// The only row of a key, from top to bottom.
     fn look_up(
         &self,
-        state: &State,
+        view: &View,
         key: &Key,
         bounded: &Bounded<'_>,
         each: &mut Each<'_>,
     ) -> Result<(), Error> {
-        let frozen = state.frozen.as_ref().map(|frozen| &frozen.layer);
-        for layer in [Some(&state.live), frozen].into_iter().flatten() {
+        let frozen = view.frozen.as_ref().map(|frozen| &*frozen.layer);
+        for layer in [Some(&*view.live), frozen].into_iter().flatten() {
             if let Some(place) = layer.keys().get(key) {
                 let rows = layer.rows();
                 if let Some(row) = place.filter(|row| bounded.takes(&rows, *row)) {
@@ -115,10 +123,15 @@ impl Table {
                 return Ok(());
             }
         }
-        let prune = |of: &dyn Fn(&str) -> Option<(Value, Value)>| {
+        let may_hold = |of: &dyn Fn(&str) -> Option<(Value, Value)>| {
             bounded.may_hold(&|column| of(&self.definition.schema.attributes[column].name))
         };
-        for add in state.snapshot.files.values() {
+        // Row groups are small and in the order of the keys: to read one costs less than to ask it.
+        let prune = Prune {
+            may_hold: &may_hold,
+            equal: Vec::new(),
+        };
+        for add in view.snapshot.files.values() {
             let may = add
                 .range
                 .as_ref()

@@ -174,7 +174,7 @@ impl Writer<'_> {
         let definition = self.definition();
         let bounded = prepared.condition.with(parameters, definition);
         let (mut rows, mut values, mut bytes) = (Vec::new(), Vec::new(), 0);
-        self.table.search(self.state, &bounded, &mut |found, row| {
+        self.table.search(&self.state.view, &bounded, &mut |found, row| {
             let key = match definition.is_keyed() {
                 true => key_of(definition, found, row),
                 false => Key::default(),
@@ -219,10 +219,12 @@ impl Writer<'_> {
         }
         let count = rows.len() as u64;
         let mut fresh = Vec::with_capacity(rows.len());
-        for ((id, _), old) in rows.iter().zip(&values) {
-            let mut row = old.clone();
-            for (column, term) in set {
-                row[*column] = value(term, old, parameters);
+        // As in a table in memory: in the order of the columns, each with the new values of those before it.
+        let mut set: Vec<&(usize, Term)> = set.iter().collect();
+        set.sort_by_key(|(column, _)| *column);
+        for ((id, _), mut row) in rows.iter().zip(values) {
+            for (column, term) in &set {
+                row[*column] = value(term, &row, parameters);
             }
             fresh.push((*id, self.row(&row)?));
         }
@@ -267,7 +269,7 @@ impl Writer<'_> {
             rows,
         };
         self.state.is_dirty = true;
-        self.state.live.apply(&change, self.place);
+        self.state.apply(&change, self.place);
         self.changes.push(change);
         Ok(())
     }
