@@ -294,19 +294,20 @@ impl Serving {
             return None;
         }
         let (delivery, safe) = delivery.with_receipt();
-        if self.ingress.push(delivery).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        if qos == QoS::ExactlyOnce {
-            self.taken.lock().insert(pkid, false);
-        }
         let waits = Unacknowledged {
             number: pkid,
             quality: qos,
             safe,
         };
-        // The other end outlives this one.
+        // Noted before it is handed over: the session may end at each wait, and what the app has must be
+        // acknowledged. One that it does not get is forgotten with its receipt.
         unacknowledged.send(waits).await.ok();
+        if qos == QoS::ExactlyOnce {
+            self.taken.lock().insert(pkid, false);
+        }
+        if self.ingress.push(delivery).await.is_err() {
+            std::future::pending::<()>().await;
+        }
         None
     }
 }

@@ -26,6 +26,8 @@ const PULL: usize = 1024;
 /// How long the stream waits for messages to give before it says that there are none.
 const PULL_WAIT: Duration = Duration::from_secs(30);
 
+const ACKNOWLEDGED: &[u8] = b"+ACK";
+
 /// Acknowledgements that may wait: more than a consumer lets be unacknowledged.
 const UNACKNOWLEDGED_MAX: usize = 65_536;
 
@@ -258,7 +260,8 @@ impl Serving {
         let acknowledging = tokio::spawn(acknowledge(to_do, out.clone()));
         liveness.heard();
         let pings = Pings::default();
-        let is_core = pull.is_none();
+        let inbox = pull.as_ref().map(|pull| pull.inbox.clone());
+        let is_core = inbox.is_none();
         let mut writing = Box::pin(writer.run(blocks));
         let lost = {
             let watched = out.clone();
@@ -299,9 +302,17 @@ impl Serving {
                 acknowledging.await.ok();
             }
             None => {
-                drop(out);
                 // The last acknowledgements; what is not acknowledged in time is given again.
-                let all = async { tokio::join!(acknowledging, writing) };
+                let settling = async {
+                    let last = acknowledging.await.ok().flatten();
+                    match (inbox, last) {
+                        (Some(inbox), Some(last)) => {
+                            settle(&mut reader, out, &inbox, &last).await;
+                        }
+                        _ => drop(out),
+                    }
+                };
+                let all = async { tokio::join!(settling, writing) };
                 tokio::time::timeout(LEAVE, all).await.ok();
             }
         }
@@ -412,29 +423,57 @@ impl Serving {
             }
             false => (delivery, None),
         };
-        self.push(delivery).await;
-        if !self.is_shared {
-            self.counts.last.store(number, Ordering::Relaxed);
-        }
         if let Some(safe) = safe {
             let reply = message.reply;
-            // The other end outlives this one.
+            // Noted before it is handed over: the session may end at each wait, and what the app has must be
+            // acknowledged. The other end outlives this one.
             unacknowledged
                 .send(Unacknowledged { reply, safe })
                 .await
                 .ok();
         }
+        self.push(delivery).await;
+        if !self.is_shared {
+            self.counts.last.store(number, Ordering::Relaxed);
+        }
     }
 }
 
-/// Acknowledges messages in their order, each when it is safe; ends when no more can come.
-async fn acknowledge(mut to_do: mpsc::Receiver<Unacknowledged>, out: Out) {
+/// Acknowledges messages in their order, each when it is safe; ends when no more can come, and gives the
+/// subject of the last that was.
+async fn acknowledge(mut to_do: mpsc::Receiver<Unacknowledged>, out: Out) -> Option<String> {
+    let mut last = None;
     while let Some(Unacknowledged { reply, safe }) = to_do.recv().await {
+        let is_safe = safe.await.is_ok();
         // Where the source has stopped without it, the stream gives it again at once.
-        let word: &[u8] = if safe.await.is_ok() { b"+ACK" } else { b"-NAK" };
+        let word = if is_safe { ACKNOWLEDGED } else { b"-NAK" };
         let mut block = Vec::new();
         publish(&mut block, &reply, None, "", word);
         // Without a connection the stream gives it again.
         out.send(block).await.ok();
+        if is_safe {
+            last = Some(reply);
+        }
+    }
+    last
+}
+
+/// Waits until the stream has all acknowledgements: whoever asks for its place next would get messages again
+/// that the stream was told of and had not looked at. It answers one of them, which is repeated for that, when
+/// it has those before it.
+async fn settle(reader: &mut Reader, out: Out, inbox: &str, last: &str) {
+    let answer = format!("{inbox}.settled");
+    let mut block = Vec::new();
+    publish(&mut block, last, Some(&answer), "", ACKNOWLEDGED);
+    if out.send(block).await.is_err() {
+        return;
+    }
+    // Messages that come meanwhile stay with the stream.
+    while let Ok(said) = reader.next().await {
+        match said {
+            Said::Message(message) if message.subject == answer => return,
+            Said::Ping => _ = out.send(b"PONG\r\n".to_vec()).await,
+            _ => {}
+        }
     }
 }

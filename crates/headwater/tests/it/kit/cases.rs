@@ -335,6 +335,8 @@ pub fn restart(technology: &Subject) {
     });
     let first = receiver.err();
     receiver.stop();
+    // Shown where what follows fails.
+    eprintln!("the first receiver: {first}\nthe server: {}", server.log());
     match restart.is_once {
         true => apps.check(),
         false => apps.check_at_least_once(),
