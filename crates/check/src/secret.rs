@@ -142,8 +142,8 @@ fn is_secret_argument(name: &str) -> bool {
     is_secret(name) && !name.contains("provider")
 }
 
-/// Does an option of this name hold a secret?
-pub(crate) fn is_secret(name: &str) -> bool {
+/// Does an option or variable of this name hold a secret?
+pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     // Where a token is got is none.
     let is_worded = WORDS.iter().any(|word| name.contains(word)) && !name.ends_with("url");

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use event::{Batch, Column, Schema, Value};
+use event::{Attribute, Batch, Column, Schema, Value};
 use plan::spec::ConnectorSpec;
 use plan::store::{Operation, OperationId};
 use plan::{Mapping, Table, Transport};
@@ -250,6 +250,12 @@ pub trait Connector: Sync {
         ))
     }
 
+    /// Where a source will listen whose options do not say where; `None` where they do, or where it does not
+    /// listen.
+    fn default_address(&self, _setup: &SourceSetup<'_>) -> Option<String> {
+        None
+    }
+
     /// A saved position of its source as a person reads it; `None` where its sources keep none, or where these
     /// bytes are none of theirs.
     fn position_text(&self, _position: &[u8]) -> Option<PositionText> {
@@ -269,6 +275,11 @@ pub trait Connector: Sync {
             "there is no store of this type",
         ))
     }
+
+    /// The columns of a table; `None` where it knows no JDBC URLs.
+    fn read_table(&self, _read: &TableRead<'_>) -> Option<Result<Vec<Column>, Error>> {
+        None
+    }
 }
 
 /// A position in words: names (`file`, `byte`) and values.
@@ -280,6 +291,20 @@ pub struct Difference {
     pub message: String,
     /// What to do next.
     pub help: String,
+}
+
+/// A table outside that is read once and belongs to no app: for feeds.
+pub struct TableRead<'a> {
+    pub jdbc_url: &'a str,
+    pub username: Option<&'a str>,
+    pub password: Option<&'a str>,
+    pub table: &'a str,
+    /// The columns, with the types that their values are read as.
+    pub columns: &'a [Attribute],
+    /// The number of a column of numbers in whose order the rows come, and the least and the greatest number.
+    pub order: Option<(usize, i64, i64)>,
+    /// No more rows are read.
+    pub rows_max: usize,
 }
 
 pub struct SourceSetup<'a> {

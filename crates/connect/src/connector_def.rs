@@ -28,6 +28,8 @@ pub struct ConnectorDef {
     pub source: Option<fn(&SourceSetup<'_>) -> Result<Box<dyn Source>, Error>>,
     pub sink: Option<fn(&SinkSetup<'_>) -> Result<Box<dyn Sink>, Error>>,
     pub store: Option<fn(&StoreSetup<'_>) -> Result<Box<dyn Store>, Error>>,
+    /// As [`Connector::default_address`].
+    pub default_address: Option<fn(&SourceSetup<'_>) -> Option<String>>,
     /// As [`Connector::position_text`].
     pub position_text: Option<fn(&[u8]) -> Option<PositionText>>,
 }
@@ -45,6 +47,7 @@ impl ConnectorDef {
             source: None,
             sink: None,
             store: None,
+            default_address: None,
             position_text: None,
         }
     }
@@ -73,6 +76,10 @@ impl Connector for ConnectorDef {
             .source
             .ok_or_else(|| absent("source", &setup.transport.ty))?;
         make(setup)
+    }
+
+    fn default_address(&self, setup: &SourceSetup<'_>) -> Option<String> {
+        self.default_address.and_then(|address| address(setup))
     }
 
     fn position_text(&self, position: &[u8]) -> Option<PositionText> {

@@ -23,6 +23,21 @@ pub struct Config {
     pub ignored: Vec<String>,
 }
 
+impl Config {
+    /// All options with the values of their variables, as in an app: `name='value'`.
+    pub fn text_of_options(&self) -> String {
+        let of_refs = self.refs.iter().flat_map(|r| &r.properties);
+        let of_extensions = self.extensions.iter().flat_map(|e| &e.properties);
+        let of_sources = self.data_sources.iter().flat_map(|s| &s.configuration);
+        let all = of_refs
+            .chain(of_extensions)
+            .chain(of_sources)
+            .chain(&self.properties);
+        all.map(|(name, value)| format!("{name}='{value}'\n"))
+            .collect()
+    }
+}
+
 /// A block that `@source(ref='name')`, `@sink` and `@store` merge under their own options.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ref {

@@ -201,6 +201,11 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
         .collect();
     let sets = options.sets.iter().map(|set| valued(set, &opened));
     let sets = sets.collect::<Result<Vec<String>, Error>>();
+    let texts_as_run = parsed.iter().map(|(text, ..)| &*text.text);
+    let sets_as_run = sets.iter().flatten().map(String::as_str);
+    for text in texts_as_run.chain(sets_as_run) {
+        opened.hide_secrets_of(text, &options.catalog);
+    }
     opened.close()?;
     let sets = sets?;
     apply_overrides(&mut parsed, &sets, options)?;

@@ -31,6 +31,7 @@ mod health;
 pub mod http;
 mod inject;
 pub mod lines;
+pub mod listening;
 pub mod liveness;
 pub mod metrics;
 pub mod otlp;

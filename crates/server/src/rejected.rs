@@ -30,6 +30,7 @@ mod shown;
 mod store;
 mod summary;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,12 +43,14 @@ pub use record::{Rejection, Stage};
 pub(crate) use record::{encoded_properties, rejected_rows};
 pub(crate) use removal::{RUNS_MAX, Run, redo};
 pub(crate) use replayed::{Attempt, POSITION, Replayed};
+pub(crate) use shown::json_value;
 pub use shown::{Entry, group_json, missing_json, put_payload, take_payload};
 pub(crate) use store::Busy;
 pub use store::{ErrorStore, Purged, Refusal};
 pub use summary::{GroupKey, Summary, Tally};
 
 use crate::error::Error;
+use crate::secrets::Hidden;
 use memory::MemoryLog;
 
 /// Bytes of a payload that are kept; of a longer one the rest is counted only.
@@ -96,6 +99,8 @@ pub(crate) struct SharedLog(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
+    /// Not to be in causes.
+    hidden: Hidden,
     log: Mutex<Option<Log>>,
     /// Held by who removes events: one at a time, while others are kept.
     removal: Mutex<()>,
@@ -108,9 +113,18 @@ pub(crate) enum Log {
 }
 
 impl SharedLog {
-    pub fn in_memory(limits: Limits) -> SharedLog {
+    /// Keeps nothing until a file is set.
+    pub fn closed(hidden: Hidden) -> SharedLog {
+        SharedLog(Arc::new(Shared {
+            hidden,
+            ..Shared::default()
+        }))
+    }
+
+    pub fn in_memory(limits: Limits, hidden: Hidden) -> SharedLog {
         let log = MemoryLog::new(limits.bytes_max.min(MEMORY_MAX) / 2);
         SharedLog(Arc::new(Shared {
+            hidden,
             log: Mutex::new(Some(Log::Memory(log))),
             removal: Mutex::default(),
         }))
@@ -131,7 +145,11 @@ impl SharedLog {
     }
 
     /// A full disk must not stop the healthy events: it is said, and the rejection only counted.
-    pub fn keep(&self, rejection: Rejection) {
+    pub fn keep(&self, mut rejection: Rejection) {
+        // A peer may have told what it was given. The payload stays what it is: it may be sent again.
+        if let Cow::Owned(cause) = self.0.hidden.hide(&rejection.cause) {
+            rejection.cause = cause;
+        }
         let mut log = self.lock();
         match log.as_mut() {
             None => {}

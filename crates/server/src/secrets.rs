@@ -10,7 +10,7 @@
 //! key. Never: protection from whoever can read both, or the memory of a server.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
@@ -21,6 +21,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom as _, SystemRandom};
+
+use serde_json::Value as Json;
 
 use crate::error::Error;
 use crate::state::{self, private};
@@ -43,6 +45,9 @@ const BYTES_MAX: u64 = 4 << 20;
 
 /// Shorter values are in too many innocent words to be hidden in them.
 const HIDDEN_MIN: usize = 4;
+
+/// The same for what is not from the key store: it need not be a secret.
+const HIDDEN_MIN_OUTSIDE: usize = 8;
 
 /// Bytes of a value.
 pub const VALUE_MAX: usize = 64 << 10;
@@ -261,23 +266,34 @@ fn random(into: &mut [u8]) -> Result<(), Error> {
     filled.map_err(|_| Error::Refused("the system gives no random numbers".to_owned()))
 }
 
-/// Values of the key store, which no message shows. Clones share them.
+/// Values of the key store, of files and of variables that are secrets, which no message shows. Clones share them.
 #[derive(Clone, Default)]
 pub struct Hidden(Arc<RwLock<Vec<String>>>);
 
 impl Hidden {
-    /// Hides a value from now on, also as JSON writes it.
+    /// Hides a value from now on, also as JSON writes it, and JSON in a text of JSON.
     pub fn add(&self, value: &str) {
         let mut values = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let quoted = serde_json::Value::from(value).to_string();
-        let quoted = quoted.trim_matches('"').to_owned();
-        for value in [value.to_owned(), quoted] {
+        let quoted = |value: &str| {
+            let quoted = serde_json::Value::from(value).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        };
+        let once = quoted(value);
+        let twice = quoted(&once);
+        for value in [value.to_owned(), once, twice] {
             if value.len() >= HIDDEN_MIN && !values.contains(&value) {
                 values.push(value);
             }
         }
         // One that is part of another must not leave the rest of it.
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    }
+
+    /// The same for what may be no secret: short values stay.
+    fn add_outside(&self, value: &str) {
+        if value.len() >= HIDDEN_MIN_OUTSIDE {
+            self.add(value);
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -296,6 +312,20 @@ impl Hidden {
         }
         text
     }
+
+    /// The same in all texts of a document.
+    pub fn hide_in(&self, json: &mut Json) {
+        match json {
+            Json::String(text) => {
+                if let Cow::Owned(hidden) = self.hide(text) {
+                    *text = hidden;
+                }
+            }
+            Json::Array(all) => all.iter_mut().for_each(|json| self.hide_in(json)),
+            Json::Object(all) => all.values_mut().for_each(|json| self.hide_in(json)),
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        }
+    }
 }
 
 /// The secrets of a server: where they are, and what is to be kept out of messages.
@@ -311,6 +341,16 @@ impl Secrets {
         Opened {
             secrets: self,
             values: OnceCell::new(),
+            variables: RefCell::default(),
+        }
+    }
+
+    /// Hides all values of the store, for a command that shows what a server has kept; none where the store
+    /// cannot be opened, which need not be there for it.
+    pub fn hide_all(&self) {
+        let values = self.store.as_ref().and_then(|store| store.read().ok());
+        for value in values.unwrap_or_default().values() {
+            self.hidden.add(value);
         }
     }
 }
@@ -319,6 +359,8 @@ impl Secrets {
 pub struct Opened<'s> {
     secrets: &'s Secrets,
     values: OnceCell<Result<BTreeMap<String, String>, Error>>,
+    /// Values of the environment that were asked for, and whose names do not say whether they are secrets.
+    variables: RefCell<Vec<String>>,
 }
 
 impl Opened<'_> {
@@ -326,7 +368,12 @@ impl Opened<'_> {
     /// opened, of which [`Opened::close`] tells.
     pub fn value(&self, variable: &str) -> Option<String> {
         let Some(name) = variable.strip_prefix(PREFIX) else {
-            return crate::variable::value(variable);
+            let value = crate::variable::value(variable)?;
+            match variable.starts_with("file:") || check::secret::is_secret(variable) {
+                true => self.secrets.hidden.add_outside(&value),
+                false => self.variables.borrow_mut().push(value.clone()),
+            }
+            return Some(value);
         };
         let values = self.values.get_or_init(|| match &self.secrets.store {
             Some(store) => store.read(),
@@ -335,6 +382,22 @@ impl Opened<'_> {
         let value = values.as_ref().ok()?.get(name)?;
         self.secrets.hidden.add(value);
         Some(value.clone())
+    }
+
+    /// Hides the values of the environment that are secrets in `text`, where they have been put in: an option's
+    /// name, or a place in a URL, says that they are.
+    pub fn hide_secrets_of(&self, text: &str, catalog: &check::Catalog) {
+        let variables = self.variables.borrow();
+        if variables.is_empty() {
+            return;
+        }
+        let shown = check::secret::hidden(text, catalog);
+        for value in variables.iter().filter(|value| !value.is_empty()) {
+            let count = |text: &str| text.matches(value.as_str()).count();
+            if count(&shown) < count(text) {
+                self.secrets.hidden.add_outside(value);
+            }
+        }
     }
 
     /// # Errors
@@ -468,5 +531,36 @@ mod tests {
         assert_eq!(hidden.hide("no xabcdx, abcdabcd"), "no …, ……");
         let json = serde_json::json!({ "a": "it is say \"hi\"\n" }).to_string();
         assert_eq!(hidden.hide(&json), r#"{"a":"it is …"}"#);
+        let mut nested = serde_json::json!({ "payload": json, "rows": [["xabcdx", 1]] });
+        assert_eq!(
+            hidden.hide(&nested.to_string()),
+            r#"{"payload":"{\"a\":\"it is …\"}","rows":[["…",1]]}"#
+        );
+        hidden.hide_in(&mut nested);
+        assert_eq!(
+            nested,
+            serde_json::json!({ "payload": r#"{"a":"it is …"}"#, "rows": [["…", 1]] })
+        );
+    }
+
+    #[test]
+    fn what_is_from_outside_is_hidden_where_it_is_a_secret() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let write = |name: &str, text: &str| {
+            std::fs::write(dir.path().join(name), text).expect("it can be written");
+            format!("file:{}", dir.path().join(name).display())
+        };
+        let secrets = Secrets::default();
+        let opened = secrets.open();
+        opened.value(&write("long", "of-a-file\n"));
+        opened.value(&write("short", "port\n"));
+        assert_eq!(secrets.hidden.hide("of-a-file port"), "… port");
+        // As two variables of the environment.
+        let variables = ["warehouse-1", "sesame-open"].map(str::to_owned);
+        *opened.variables.borrow_mut() = variables.to_vec();
+        let text = "@source(type='http', basic.auth.password='sesame-open', host='warehouse-1')";
+        opened.hide_secrets_of(text, &catalog::full());
+        let said = secrets.hidden.hide("sesame-open at warehouse-1");
+        assert_eq!(said, "… at warehouse-1");
     }
 }

@@ -29,6 +29,7 @@ use crate::otlp::Tracer;
 use crate::process::Process;
 use crate::rejected::{ErrorStore, Limits};
 use crate::running::Running;
+use crate::secrets::Hidden;
 use crate::state::Saved;
 use crate::state::StateDir;
 use crate::summary::Summary;
@@ -65,6 +66,8 @@ pub struct RunOptions {
     pub grace: Duration,
     /// Bounds of the rejected events of a group of apps.
     pub error_limits: Limits,
+    /// Secrets, which what is kept of rejected events shows only in payloads.
+    pub hidden: Hidden,
 }
 
 /// Stops a server, or has it read its apps again, from another thread; also one that is still starting.
@@ -146,7 +149,7 @@ impl Server {
             until_done: options.until_done,
             is_asked: options.is_asked,
             waits_for_stores: true,
-            errors: ErrorStore::new(options.error_limits, state.is_some()),
+            errors: ErrorStore::new(options.error_limits, state.is_some(), options.hidden),
         };
         let arrivals = common.shared.get::<Arrivals>();
         if let Some(max) = common.memory_max {

@@ -94,6 +94,15 @@ impl Connector for HttpConnector {
         })
     }
 
+    fn default_address(&self, setup: &SourceSetup<'_>) -> Option<String> {
+        let listens = !matches!(
+            setup.transport.ty.as_str(),
+            "http-call-response" | "http-response" | "sse"
+        );
+        let is_named = setup.transport.option("receiver.url").is_some();
+        (listens && !is_named).then(|| source::default_url(setup))
+    }
+
     fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
         Ok(match setup.transport.ty.as_str() {
             "http-service-response" | "http-response" => {

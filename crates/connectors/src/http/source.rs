@@ -115,7 +115,6 @@ fn is_service(transport: &Transport) -> bool {
     matches!(transport.ty.as_str(), "http-service" | "http-request")
 }
 
-/// Scheme, host and port of the deployment file where the app names no URL.
 fn receiver_url(setup: &SourceSetup<'_>, settings: Settings<'_>) -> Result<Url, Error> {
     if let Some(text) = settings.text("receiver.url") {
         return Url::parse(text).ok_or_else(|| {
@@ -124,27 +123,29 @@ fn receiver_url(setup: &SourceSetup<'_>, settings: Settings<'_>) -> Result<Url, 
             ))
         });
     }
-    let of = |key, default: &str| {
-        let found = setup.environment.setting("source", "http", key);
-        found.unwrap_or(default).to_owned()
-    };
-    let scheme = of("defaultScheme", "http");
-    let port = match scheme.as_str() {
-        "https" => of("defaultHttpsPort", "8243"),
-        _ => of("defaultHttpPort", "8280"),
-    };
-    let text = format!(
-        "{scheme}://{}:{port}/{}/{}",
-        of("defaultHost", "0.0.0.0"),
-        setup.environment.app,
-        setup.schema.name
-    );
+    let text = default_url(setup);
     Url::parse(&text).ok_or_else(|| {
         settings.refused(format!(
             "the address '{text}' of the configuration is not a URL; correct defaultScheme, \
              defaultHost or defaultHttpPort of source 'http'"
         ))
     })
+}
+
+/// Where the app names no URL: scheme, host and port of the deployment file.
+pub(super) fn default_url(setup: &SourceSetup<'_>) -> String {
+    let of = |key, default| {
+        let found = setup.environment.setting("source", "http", key);
+        found.unwrap_or(default)
+    };
+    let scheme = of("defaultScheme", "http");
+    let port = match scheme {
+        "https" => of("defaultHttpsPort", "8243"),
+        _ => of("defaultHttpPort", "8280"),
+    };
+    let host = of("defaultHost", "0.0.0.0");
+    let (app, stream) = (&setup.environment.app, &setup.schema.name);
+    format!("{scheme}://{host}:{port}/{app}/{stream}")
 }
 
 fn register(environment: &Environment, settings: Settings<'_>) -> Result<Registered, Error> {

@@ -39,11 +39,13 @@ mod watch;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use event::{Column, ColumnBuilder};
+
 use crate::spec::rdbms::STORE;
 use plan::spec::ConnectorSpec;
 
 use self::database::Database;
-use self::link::{Fault, Link};
+use self::link::{Bound, Fault, Found, Link, Statement};
 #[cfg(feature = "mysql")]
 use self::mysql::MySql;
 #[cfg(feature = "oracle")]
@@ -51,12 +53,13 @@ use self::oracle::Oracle;
 #[cfg(feature = "postgres")]
 use self::postgres::Postgres;
 use self::server::{Login, ServerKind};
+use self::sql::Sql;
 #[cfg(feature = "sqlite")]
 use self::sqlite::Sqlite;
 #[cfg(feature = "sqlserver")]
 use self::sqlserver::SqlServer;
 use self::url::Target;
-use connect::component::{Connector, Store, StoreSetup};
+use connect::component::{Connector, Store, StoreSetup, TableRead};
 use connect::error::Error;
 
 /// `#rdbms:query` and `#rdbms:cud`.
@@ -204,9 +207,64 @@ fn jdbc_url<'a>(setup: &StoreSetup<'_>, annotation: &'a plan::Store) -> Result<&
     })
 }
 
+/// Reads on a connection of its own, which makes and changes nothing.
+fn read_table(read: &TableRead<'_>) -> Result<Vec<Column>, Error> {
+    let refused = |message: String| Error::refused(format!("table '{}'", read.table), message);
+    let login = Login {
+        user: read.username,
+        password: read.password,
+        pool: None,
+    };
+    let target =
+        url::parse(read.jdbc_url, read.table, &login).map_err(|e| refused(e.to_string()))?;
+    if !feature(&target).1 {
+        return Err(not_built(&target));
+    }
+    let name = target.display_name();
+    let mut link =
+        look(&target)?.ok_or_else(|| refused(format!("there is no database '{name}'")))?;
+    let dialect = link.dialect();
+    let columns: Vec<String> = read
+        .columns
+        .iter()
+        .map(|c| dialect.column(&c.name))
+        .collect();
+    let mut text = format!(
+        "SELECT {} FROM {}",
+        columns.join(", "),
+        dialect.table(read.table)
+    );
+    text += &match read.order {
+        Some((at, least, greatest)) => {
+            let column = &columns[at];
+            format!(" WHERE {column} >= {least} AND {column} <= {greatest} ORDER BY {column}")
+        }
+        None => dialect.any_order().to_owned(),
+    };
+    text += &dialect.limit(read.rows_max);
+    let statement = Statement::new(Sql::text(&text), dialect);
+    let mut found = Found::new(read.columns, true);
+    link.find(Bound::new(&statement, &[]), 0, &mut found)
+        .map_err(|fault| match fault {
+            Fault::Refused(cause) => {
+                Error::failed(format!("reading table '{}'", read.table), cause)
+            }
+            other => opening(&name, other),
+        })?;
+    Ok(found
+        .builders
+        .into_iter()
+        .map(ColumnBuilder::finish)
+        .collect())
+}
+
 impl Connector for RdbmsConnector {
     fn specs(&self) -> &'static [ConnectorSpec] {
         std::slice::from_ref(&STORE)
+    }
+
+    fn read_table(&self, read: &TableRead<'_>) -> Option<Result<Vec<Column>, Error>> {
+        Some(self::read_table(read))
     }
 
     fn store(&self, setup: &StoreSetup<'_>) -> Result<Box<dyn Store>, Error> {

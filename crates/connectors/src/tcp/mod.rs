@@ -23,6 +23,7 @@ use connect::connector_def::ConnectorDef;
 /// `@source(type='tcp')` and `@sink(type='tcp')`.
 pub const TCP: ConnectorDef = ConnectorDef {
     source: Some(|setup| Ok(Box::new(source::TcpSource::new(setup)?))),
+    default_address: Some(source::default_address),
     sink: Some(|setup| Ok(Box::new(sink::TcpSink::new(setup)?))),
     ..ConnectorDef::of_payloads(CONNECTORS)
 };

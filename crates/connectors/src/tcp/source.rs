@@ -84,8 +84,7 @@ pub(super) struct TcpSource {
 impl TcpSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<TcpSource, Error> {
         let settings = Settings::of_source(setup.transport, crate::tcp::CONNECTORS);
-        let own = || format!("{}/{}", setup.environment.app, setup.schema.name);
-        let context = settings.text("context").map_or_else(own, str::to_owned);
+        let context = context(setup, settings);
         let address = address(setup.environment, settings)?;
         let receiver = Receiver::new(Vec::new());
         let network = setup.environment.network();
@@ -128,6 +127,19 @@ impl Drop for TcpSource {
             listeners.listener.await_no_more(workers);
         }
     }
+}
+
+/// That of the option, or the app and its stream.
+fn context(setup: &SourceSetup<'_>, settings: Settings<'_>) -> String {
+    let own = || format!("{}/{}", setup.environment.app, setup.schema.name);
+    settings.text("context").map_or_else(own, str::to_owned)
+}
+
+/// The deployment file alone says where it listens.
+pub(super) fn default_address(setup: &SourceSetup<'_>) -> Option<String> {
+    let settings = Settings::of_source(setup.transport, crate::tcp::CONNECTORS);
+    let Address { host, port, .. } = address(setup.environment, settings).ok()?;
+    Some(format!("tcp://{host}:{port}/{}", context(setup, settings)))
 }
 
 fn address(environment: &Environment, settings: Settings<'_>) -> Result<Address, Error> {

@@ -44,6 +44,9 @@ fn read_config(path: &Path, secrets: &Secrets) -> anyhow::Result<Config> {
     let config = Config::parse(&path.display().to_string(), &text, &|name| {
         opened.value(name)
     });
+    if let Ok(config) = &config {
+        opened.hide_secrets_of(&config.text_of_options(), &catalog::full());
+    }
     opened.close()?;
     let config = config?;
     if !config.ignored.is_empty() {

@@ -98,6 +98,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
             process,
             stop: stop.clone(),
             grace: args.grace,
+            hidden: output.hidden.clone(),
             error_limits: Limits {
                 bytes_max: args.errors_max,
                 age_max: args.errors_age,
@@ -120,7 +121,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
-        feeds: Feeds::new(args.simulation_files.clone()),
+        feeds: Feeds::new(args.simulation_files.clone(), server.registry()),
         errors: server.errors(),
         registry: server.registry(),
         taps: Taps::default(),
@@ -128,6 +129,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         backups: server.backups(),
         deployer,
         process,
+        hidden: output.hidden.clone(),
     };
     let http = http.map(|options| server::http::serve(&options, services));
     let http = http.transpose()?;

@@ -65,5 +65,6 @@ mod status;
 mod table;
 mod tap;
 mod tcp;
+mod trial;
 mod websocket;
 mod websub;

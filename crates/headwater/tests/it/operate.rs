@@ -202,6 +202,31 @@ fn what_check_can_know_it_says_and_run_says_the_same() {
 }
 
 #[test]
+fn a_listener_that_names_no_address_is_told_before_it_runs() {
+    let app = "@app:name('Base') @source(type='http', @map(type='json')) define stream S (a int);
+        @source(type='tcp', @map(type='binary')) define stream T (a int);
+        @source(type='http', receiver.url='http://127.0.0.1:8099/in', @map(type='json')) define stream U (a int);
+        from S select a insert into Out;";
+    let (code, text) = said(&["check", "-"], app);
+    assert_eq!(code, Some(0), "{text}");
+    for address in [
+        "Base/S: source 'http' does not say where it listens: it will be http://0.0.0.0:8280/Base/S",
+        "tcp://0.0.0.0:9892/Base/T",
+    ] {
+        assert!(text.contains(address), "{text}");
+    }
+    assert!(!text.contains("8099"), "{text}");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = dir.path().join("deployment.yaml");
+    let text = "siddhi: {extensions: [{extension: {name: http, namespace: source, properties: {defaultHost: 127.0.0.1, defaultHttpPort: 8281}}}]}";
+    fs::write(&config, text).expect("it can be written");
+    let config = config.display().to_string();
+    let (code, text) = said(&["check", "-", "--config", &config], app);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("http://127.0.0.1:8281/Base/S"), "{text}");
+}
+
+#[test]
 fn two_apps_of_one_name_and_options_that_nobody_has_are_refused() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     for name in ["a.siddhi", "b.siddhi"] {

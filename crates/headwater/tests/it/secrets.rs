@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::network::{curl, free_port};
+use crate::network::{Stub, curl, free_port};
 use plan::spec::{ConnectorKind, OptionStatus, Status};
 
 /// What sinks that ask servers by HTTP can have; each of them has each of these.
@@ -741,4 +741,109 @@ define stream S (n int);
         "{said}"
     );
     run.stop();
+}
+
+/// An app may put a secret into its events, and a peer may tell what it was given.
+const TELLS: &str = "@app:name('Tells')
+define stream In (n long);
+@sink(type='http', publisher.url='http://127.0.0.1:{port}/out', headers=\"'Authorization:Bearer {secret}'\", @map(type='json'))
+define stream Out (n long, token string);
+define table Kept (n long, token string);
+from In select n, '{secret}' as token insert into Out;
+from Out insert into Kept;
+";
+
+#[test]
+fn a_secret_in_an_event_or_in_an_answer_is_in_no_output() {
+    let place = Place(tempfile::tempdir().expect("a folder"));
+    let held = place.write("secret", &format!("{SECRET}\n"));
+    place.own_secrets();
+    let peer = Stub::start(free_port(), |got| {
+        let body = format!("nobody knows {SECRET}, said {}", got.body);
+        let length = body.len();
+        format!("HTTP/1.1 401 Unauthorized\r\nContent-Length: {length}\r\n\r\n{body}")
+    });
+    let stored = format!("${{secret:{STORED}}}");
+    for written in ["${env:PLANTED}", &format!("${{file:{held}}}"), &stored] {
+        let app = TELLS
+            .replace("{secret}", written)
+            .replace("{port}", &peer.port.to_string());
+        let app = place.write("tells.siddhi", &app);
+        let (state, http) = (place.path("state"), format!("127.0.0.1:{}", free_port()));
+        let log = fs::File::create(place.path("log")).expect("the folder can be written");
+        let mut run = headwater(&["run", &app, "--state", &state, "--http", &http], &place)
+            .stdout(log.try_clone().expect("another handle"))
+            .stderr(log)
+            .spawn()
+            .expect("the binary starts");
+        let ask = |path: &str| curl(&[&format!("http://{http}/{path}")]);
+        crate::network::eventually("it is healthy", || ask("health").0 == "200");
+        let asked = |args: &[&str]| said(&[args, &["--url", &http]].concat(), &place);
+        let mut tap = headwater(
+            &["tap", "Tells/Out", "--limit", "1", "--url", &http],
+            &place,
+        )
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+        crate::network::eventually("an event is seen", || {
+            asked(&["send", "Tells/In", "1"]);
+            tap.try_wait().expect("a child").is_some()
+        });
+        let tapped = tap.wait_with_output().expect("a child").stdout;
+        crate::network::eventually("an event is rejected", || {
+            ask("errors/groups").1.contains("nobody knows")
+        });
+        // What has the secret in it has something in its place.
+        let hidden = |what: &str, text: &str| {
+            check(&format!("{what} with {written}"), text);
+            assert!(text.contains('…'), "{what}: {text}");
+        };
+        hidden("tap", &text(&tapped));
+        for path in [
+            "errors/groups",
+            "errors?payload=true",
+            "error-handler/erroneous-events?siddhiApp=Tells",
+        ] {
+            hidden(path, &ask(path).1);
+        }
+        let listed: serde_json::Value =
+            serde_json::from_str(&ask("errors").1).expect("a list of events");
+        let number = listed["events"][0]["number"].to_string();
+        hidden("an event", &ask(&format!("errors/{number}")).1);
+        let commands: [&[&str]; 7] = [
+            &["errors", "list"],
+            &["errors", "list", "--each", "--json"],
+            &["errors", "show", &number],
+            &["errors", "show", &number, "--json"],
+            &["errors", "export"],
+            &["errors", "export", "--format", "csv"],
+            &["query", "from Kept select token"],
+        ];
+        for command in commands {
+            hidden(&format!("{command:?}"), &asked(command));
+        }
+        for path in ["metrics", "status", "siddhi-apps/Tells/statistics"] {
+            check(path, &ask(path).1);
+        }
+        let edited = serde_json::json!({ "payload": "{\"n\":2,\"token\":\"…\"}\n" }).to_string();
+        let url = format!("http://{http}/errors/{number}/payload");
+        let (status, answer) = curl(&["-X", "PUT", "--json", &edited, &url]);
+        assert!(status == "400" && answer.contains("secret"), "{answer}");
+        let stop = Command::new("kill").arg(run.id().to_string()).status();
+        assert!(stop.expect("kill runs").success());
+        crate::network::eventually("it ends", || run.try_wait().expect("a child").is_some());
+        let log = fs::read_to_string(place.path("log")).expect("it is text");
+        hidden("the log", &log);
+        hidden("the list", &said(&["errors", "list", &state], &place));
+        if written == stored {
+            for command in [
+                &["errors", "show", &number, &state][..],
+                &["errors", "export", &state],
+            ] {
+                hidden(&format!("{command:?}"), &said(command, &place));
+            }
+        }
+        fs::remove_dir_all(&state).expect("it is there");
+    }
 }

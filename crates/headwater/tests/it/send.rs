@@ -577,3 +577,85 @@ fn feeds_send_files_and_chance_by_their_timestamps() {
     assert_eq!(status, "400", "{message}");
     shop.run.stop();
 }
+
+/// Out of order; one row without a timestamp, one without an amount.
+const SOLD: &str = "create table FeedSold (name varchar(20), price double, moment bigint);
+insert into FeedSold values ('c', 30.5, 30), ('a', 10.5, 10), ('n', null, 20), ('x', 1.5, null), ('late', 90.5, 90);";
+
+/// Feeds the rows of `SOLD` from the database at this URL.
+fn feeds_rows_of(url: &str) {
+    let shop = shop(&[]);
+    let mut feed = serde_json::json!({
+        "properties": { "simulationName": "F", "endTimestamp": "40", "timeInterval": "0" },
+        "sources": [{
+            "simulationType": "DATABASE_SIMULATION", "streamName": "Big", "siddhiAppName": "Shop",
+            "driver": "com.mysql.jdbc.Driver", "dataSourceLocation": url,
+            "username": "headwater", "password": "headwater", "tableName": "FeedSold",
+            "columnNamesList": "name,price", "timestampAttribute": "moment",
+        }],
+    });
+    let (status, message) = shop.feed("POST", "", Some(&feed));
+    assert_eq!(status, "201", "{message}");
+    for path in ["", "/F"] {
+        let (_, shown) = shop.feed("GET", path, None);
+        let is_hidden =
+            !shown.contains("password=headwater") && shown.contains(r#""password":"…""#);
+        assert!(is_hidden, "{shown}");
+    }
+    shop.feeds("POST", "/F?action=run", "200", "started");
+    eventually("the end of the feed", || shop.feed_is("STOP"));
+    let all = r#"[["a",10.5,10],["n",null,20],["c",30.5,30]]"#;
+    shop.finds("from Kept select item, amount, at order by n", all);
+
+    // Without a column of timestamps they are made, and the rows come as the database has them.
+    feed["properties"] = serde_json::json!({
+        "simulationName": "F", "startTimestamp": "100", "noOfEvents": "2", "timeInterval": "0",
+    });
+    feed["sources"][0]["timestampAttribute"] = Json::Null;
+    feed["sources"][0]["timestampInterval"] = "10".into();
+    assert_eq!(shop.feed("PUT", "/F", Some(&feed)).0, "200");
+    shop.feeds("POST", "/F?action=run", "200", "started");
+    eventually("the end of the feed", || shop.feed_is("STOP"));
+    let all = r#"[["c",30.5,100],["a",10.5,110]]"#;
+    shop.finds(
+        "from Kept on at >= 100L select item, amount, at order by n",
+        all,
+    );
+
+    // The columns are called as the attributes where nothing is said of them.
+    feed["sources"][0]["columnNamesList"] = Json::Null;
+    assert_eq!(shop.feed("PUT", "/F", Some(&feed)).0, "200");
+    shop.feeds(
+        "POST",
+        "/F?action=run",
+        "400",
+        "reading table 'FeedSold' failed",
+    );
+    assert!(shop.feed_is("STOP"));
+    feed["sources"][0]["columnNamesList"] = "name".into();
+    assert_eq!(shop.feed("PUT", "/F", Some(&feed)).0, "200");
+    shop.feeds("POST", "/F?action=run", "400", "'columnNamesList' has 1");
+    feed["sources"][0]["dataSourceLocation"] = "jdbc:nosuch:x".into();
+    feed["sources"][0]["columnNamesList"] = "name,price".into();
+    assert_eq!(shop.feed("PUT", "/F", Some(&feed)).0, "200");
+    shop.feeds("POST", "/F?action=run", "400", "unknown kind 'nosuch'");
+    shop.run.stop();
+}
+
+#[test]
+fn feeds_send_the_rows_of_a_file_of_sqlite() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("sold.db");
+    let database = rusqlite::Connection::open(&file).expect("opens");
+    database.execute_batch(SOLD).expect("it takes it");
+    feeds_rows_of(&format!("jdbc:sqlite:{}", file.display()));
+}
+
+#[test]
+fn feeds_send_the_rows_of_mariadb() {
+    let Some(server) = testservers::shared("mariadb") else {
+        return;
+    };
+    testservers::sql("mariadb", server.port(), SOLD).expect("the server takes it");
+    feeds_rows_of(&server.endpoint());
+}

@@ -184,7 +184,7 @@ impl<'a> Builder<'a> {
         let health = Health::new(&names, &common.activity, state.is_some());
         health.set_on_trial(common.is_on_trial);
         let health = Arc::new(health);
-        let [rejected, undelivered] = common.errors.memory().unwrap_or_default();
+        let [rejected, undelivered] = common.errors.logs();
         Ok(Builder {
             common,
             plans,

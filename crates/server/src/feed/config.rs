@@ -1,5 +1,6 @@
 //! What a feed sends, read from the JSON of Streaming Integrator's event simulator.
 
+use std::fmt;
 use std::path::{Component, Path};
 use std::time::Duration;
 
@@ -56,6 +57,30 @@ pub(super) enum Kind {
         /// Its timestamps ascend.
         is_ordered: bool,
     },
+    Table(TableSource),
+}
+
+/// A table of a database.
+#[derive(Clone, Debug)]
+pub(super) struct TableSource {
+    pub jdbc_url: Secret,
+    pub username: Option<String>,
+    pub password: Option<Secret>,
+    pub table: String,
+    /// Without any, they are called as the attributes of the stream.
+    pub columns: Vec<String>,
+    /// The column with the timestamp, which is no attribute.
+    pub timestamp: Option<String>,
+}
+
+/// What may be a secret, or have one in it.
+#[derive(Clone)]
+pub(super) struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
 }
 
 impl Config {
@@ -107,15 +132,11 @@ impl SourceConfig {
                 Kind::Random(patterns.collect::<Result<_, String>>()?)
             }
             "CSV_SIMULATION" => csv(json)?,
-            "DATABASE_SIMULATION" => {
-                return Err(
-                    "a feed from a database does not run here: give the app a cdc source"
-                        .to_owned(),
-                );
-            }
+            "DATABASE_SIMULATION" => Kind::Table(table(json)?),
             other => {
                 return Err(format!(
-                    "there is no simulationType '{other}': write RANDOM_DATA_SIMULATION or CSV_SIMULATION"
+                    "there is no simulationType '{other}': write RANDOM_DATA_SIMULATION, CSV_SIMULATION or \
+                     DATABASE_SIMULATION"
                 ));
             }
         };
@@ -132,16 +153,20 @@ impl SourceConfig {
     /// # Errors
     /// It makes another number of values.
     pub fn check(&self, schema: &Schema) -> Result<(), String> {
-        let (Kind::Random(all), wanted) = (&self.kind, schema.attributes.len()) else {
-            return Ok(());
+        let wanted = schema.attributes.len();
+        let (field, count) = match &self.kind {
+            Kind::Random(all) => ("attributeConfiguration", all.len()),
+            Kind::Table(table) if !table.columns.is_empty() => {
+                ("columnNamesList", table.columns.len())
+            }
+            Kind::Csv { .. } | Kind::Table(_) => return Ok(()),
         };
-        if all.len() == wanted {
+        if count == wanted {
             return Ok(());
         }
         Err(format!(
-            "stream '{}' has {wanted} attributes, 'attributeConfiguration' has {}",
-            self.stream,
-            all.len()
+            "stream '{}' has {wanted} attributes, '{field}' has {count}",
+            self.stream
         ))
     }
 }
@@ -183,6 +208,25 @@ fn csv(json: &Json) -> Result<Kind, String> {
         delimiter,
         timestamp,
         is_ordered: is_ordered.unwrap_or(true),
+    })
+}
+
+fn table(json: &Json) -> Result<TableSource, String> {
+    let optional = |name: &str| json[name].as_str().filter(|text| !text.is_empty());
+    let columns = optional("columnNamesList").map(|all| all.split(',').map(str::trim));
+    let columns: Vec<String> = columns.into_iter().flatten().map(str::to_owned).collect();
+    if columns.iter().any(String::is_empty) {
+        return Err(
+            "'columnNamesList' has an empty name: write names with commas between them".to_owned(),
+        );
+    }
+    Ok(TableSource {
+        jdbc_url: Secret(text(json, "dataSourceLocation")?),
+        username: optional("username").map(str::to_owned),
+        password: optional("password").map(|text| Secret(text.to_owned())),
+        table: text(json, "tableName")?,
+        columns,
+        timestamp: optional("timestampAttribute").map(str::to_owned),
     })
 }
 
@@ -319,6 +363,32 @@ mod tests {
     }
 
     #[test]
+    fn a_table_is_read_as_documented_and_its_login_is_not_shown() {
+        let config = Config::parse(&json!({
+            "properties": { "simulationName": "Feed" },
+            "sources": [{
+                "simulationType": "DATABASE_SIMULATION", "streamName": "S", "siddhiAppName": "A",
+                "driver": "com.mysql.jdbc.Driver", "dataSourceLocation": "jdbc:mysql://h/d?password=open-1",
+                "username": "u", "password": "open-2", "tableName": "T", "columnNamesList": "a, b",
+                "timestampAttribute": "at", "timestampInterval": null
+            }, {
+                "simulationType": "DATABASE_SIMULATION", "streamName": "S", "siddhiAppName": "A",
+                "dataSourceLocation": "jdbc:sqlite:a.db", "tableName": "T", "columnNamesList": null,
+                "timestampInterval": "5"
+            }]
+        }));
+        let config = config.expect("it is sound");
+        let [Kind::Table(first), Kind::Table(second)] = [0, 1].map(|at| &config.sources[at].kind)
+        else {
+            panic!("tables");
+        };
+        assert_eq!(first.columns, ["a", "b"]);
+        assert_eq!(first.timestamp.as_deref(), Some("at"));
+        assert_eq!((second.columns.len(), config.sources[1].step), (0, 5));
+        assert!(!format!("{config:?}").contains("open-"), "{config:?}");
+    }
+
+    #[test]
     fn what_is_missing_or_wrong_is_named() {
         let check = |change: &str, to: Json, part: &str| {
             let mut json = json!({
@@ -355,7 +425,15 @@ mod tests {
         check(
             "/sources/0/simulationType",
             json!("DATABASE_SIMULATION"),
-            "cdc source",
+            "'dataSourceLocation' is missing",
+        );
+        check(
+            "/sources/0",
+            json!({
+                "simulationType": "DATABASE_SIMULATION", "streamName": "S", "siddhiAppName": "A",
+                "dataSourceLocation": "jdbc:sqlite:a.db", "tableName": "T", "columnNamesList": "a,,b"
+            }),
+            "an empty name",
         );
         check(
             "/properties",

@@ -1,22 +1,40 @@
-//! The events of one source of a feed, one after the other.
+//! The events of one source of a feed, one after the other. All that may wait for a disk or a database is done at the
+//! beginning.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
-use event::Schema;
+use connect::component::TableRead;
+use connect::error::chain;
+use connect::registry::Registry;
+use event::{Attribute, Column, Schema, Type, Value};
 use serde_json::Value as Json;
 
-use super::config::{Config, Kind, SourceConfig};
+use super::config::{Config, Kind, SourceConfig, TableSource};
 use crate::cells::cells;
 use crate::random;
+use crate::rejected::json_value;
 
 /// Bytes of a line of a file.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// Bytes of a file whose timestamps do not ascend: it is sorted in memory.
 const SORTED_BYTES_MAX: u64 = 64 << 20;
+
+/// Rows of a table: they are held in memory.
+const TABLE_ROWS_MAX: usize = 100_000;
+
+/// Where the rows of a feed come from, and when it begins.
+#[derive(Clone, Copy)]
+pub(super) struct Inputs<'a> {
+    /// The folder of CSV files; without it, none can be read.
+    pub files: Option<&'a Path>,
+    /// Knows databases.
+    pub registry: Registry,
+    pub now: i64,
+}
 
 pub(super) struct Generator {
     pub app: String,
@@ -42,6 +60,19 @@ enum Rows {
     },
     Stamped(Lines, usize),
     Sorted(VecDeque<(i64, Json)>),
+    Table {
+        rows: TableRows,
+        time: i64,
+        step: i64,
+    },
+}
+
+/// What a table had when the feed began.
+struct TableRows {
+    columns: Vec<Column>,
+    /// The first column is the timestamp.
+    is_stamped: bool,
+    next: usize,
 }
 
 struct Lines {
@@ -53,15 +84,20 @@ struct Lines {
 
 impl Generator {
     /// # Errors
-    /// Its file cannot be read.
+    /// Its file or table cannot be read.
     pub fn new(
         config: &Config,
         source: &SourceConfig,
         schema: &Schema,
-        (files, now): (Option<&Path>, i64),
+        from: Inputs<'_>,
     ) -> Result<Generator, String> {
         // Without a start, timestamps of a file are taken as they are.
         let (first, last) = (config.start.unwrap_or(0), config.end.unwrap_or(i64::MAX));
+        let Inputs {
+            files,
+            registry,
+            now,
+        } = from;
         let (time, step) = (config.start.unwrap_or(now), source.step);
         let rows = match &source.kind {
             Kind::Random(patterns) => {
@@ -84,6 +120,11 @@ impl Generator {
                     Some(at) => Rows::Sorted(lines.sorted(*at)?),
                 }
             }
+            Kind::Table(table) => {
+                let events = config.events.map_or(usize::MAX, |events| events as usize);
+                let rows = TableRows::read(table, schema, (first, last), events, registry)?;
+                Rows::Table { rows, time, step }
+            }
         };
         Ok(Generator {
             app: source.app.clone(),
@@ -104,7 +145,10 @@ impl Generator {
             };
             if time <= self.last && time >= self.first {
                 self.next = Some((time, row));
-            } else if matches!(self.rows, Rows::Random { .. } | Rows::Lines { .. }) {
+            } else if matches!(
+                self.rows,
+                Rows::Random { .. } | Rows::Lines { .. } | Rows::Table { .. }
+            ) {
                 // These only ascend.
                 return Ok(None);
             }
@@ -124,10 +168,93 @@ impl Rows {
             Rows::Lines { lines, time, step } => (lines.next_cells()?.map(row_of), time, step),
             Rows::Stamped(lines, at) => return lines.next_stamped(*at),
             Rows::Sorted(rows) => return Ok(rows.pop_front()),
+            Rows::Table { rows, time, step } => match rows.next_row() {
+                Some((Some(stamp), row)) => return Ok(Some((stamp, row))),
+                other => (other.map(|(_, row)| row), time, step),
+            },
         };
         let now = *time;
         *time = time.saturating_add(*step);
         Ok(row.map(|row| (now, row)))
+    }
+}
+
+impl TableRows {
+    /// # Errors
+    /// It cannot be read, or has more rows than are wanted and can be held.
+    fn read(
+        table: &TableSource,
+        schema: &Schema,
+        (first, last): (i64, i64),
+        events: usize,
+        registry: Registry,
+    ) -> Result<TableRows, String> {
+        let named = |at: usize| table.columns.get(at);
+        let attributes = schema.attributes.iter().enumerate();
+        let columns = attributes.map(|(at, attribute)| {
+            let name = named(at).unwrap_or(&attribute.name);
+            Attribute {
+                name: name.clone(),
+                ty: attribute.ty,
+            }
+        });
+        let stamp = table.timestamp.as_ref();
+        let stamp = stamp.map(|name| Attribute {
+            name: name.clone(),
+            ty: Type::Long,
+        });
+        let columns: Vec<Attribute> = stamp.into_iter().chain(columns).collect();
+        let is_stamped = table.timestamp.is_some();
+        let read = TableRead {
+            jdbc_url: &table.jdbc_url.0,
+            username: table.username.as_deref(),
+            password: table.password.as_ref().map(|password| password.0.as_str()),
+            table: &table.table,
+            columns: &columns,
+            order: is_stamped.then_some((0, first, last)),
+            rows_max: events.min(TABLE_ROWS_MAX + 1),
+        };
+        let mut connectors = registry.connectors.iter();
+        let columns = connectors
+            .find_map(|connector| connector.read_table(&read))
+            .ok_or("this build of headwater has no databases")?
+            .map_err(|error| chain(&error))?;
+        if columns
+            .first()
+            .is_some_and(|column| column.len() > TABLE_ROWS_MAX)
+        {
+            return Err(format!(
+                "table '{}' has more than {TABLE_ROWS_MAX} rows: say how many are wanted with 'noOfEvents', or name a \
+                 view with fewer",
+                table.table
+            ));
+        }
+        Ok(TableRows {
+            columns,
+            is_stamped,
+            next: 0,
+        })
+    }
+
+    /// The next row, with its own timestamp if it has one. One whose timestamp is null is left out.
+    fn next_row(&mut self) -> Option<(Option<i64>, Json)> {
+        while self
+            .columns
+            .first()
+            .is_some_and(|column| self.next < column.len())
+        {
+            let row = self.next;
+            self.next += 1;
+            let stamp = match (self.is_stamped, self.columns[0].value(row)) {
+                (false, _) => None,
+                (true, Value::Long(stamp)) => Some(stamp),
+                (true, _) => continue,
+            };
+            let values = &self.columns[usize::from(self.is_stamped)..];
+            let values = values.iter().map(|column| json_value(&column.value(row)));
+            return Some((stamp, values.collect()));
+        }
+        None
     }
 }
 

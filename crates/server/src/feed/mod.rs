@@ -1,5 +1,5 @@
-//! Feeds of the event simulator: events that a running server sends to its own apps, by chance or from
-//! CSV files, one after the other by their timestamps.
+//! Feeds of the event simulator: events that a running server sends to its own apps, by chance, from
+//! CSV files or from tables of databases, one after the other by their timestamps.
 //!
 //! They are kept in memory: a server that is started again has none. At most [`FEEDS_MAX`] are known at
 //! once. A feed ends with the server, in the middle of nothing: each event is sent whole.
@@ -13,6 +13,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use check::Catalog;
+use connect::registry::Registry;
+use event::Schema;
 use serde_json::{Value as Json, json};
 use tokio::sync::watch;
 
@@ -20,7 +23,7 @@ use crate::ask::{Asker, Refusal};
 use crate::clock;
 use crate::inject::Target;
 use config::Config;
-use generator::Generator;
+use generator::{Generator, Inputs};
 pub(crate) use schema::schema;
 
 /// Feeds that are known at once.
@@ -30,20 +33,20 @@ const FEEDS_MAX: usize = 100;
 const SEND_MAX: Duration = Duration::from_secs(30);
 
 /// The feeds of a server.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Feeds(Arc<Inner>);
 
-#[derive(Default)]
 struct Inner {
     /// Where CSV files are.
     files: Option<PathBuf>,
+    registry: Registry,
     feeds: Mutex<BTreeMap<String, Feed>>,
 }
 
 struct Feed {
-    /// As it was sent.
+    /// As it was sent, without the secrets in it.
     json: Json,
-    config: Config,
+    config: Arc<Config>,
     /// Of the last run.
     state: Option<Arc<watch::Sender<State>>>,
 }
@@ -86,9 +89,10 @@ impl Feed {
 
 impl Feeds {
     /// `files`: the folder of CSV files; without it, none can be read.
-    pub fn new(files: Option<PathBuf>) -> Feeds {
+    pub fn new(files: Option<PathBuf>, registry: Registry) -> Feeds {
         Feeds(Arc::new(Inner {
             files,
+            registry,
             feeds: Mutex::default(),
         }))
     }
@@ -99,8 +103,14 @@ impl Feeds {
 
     /// Keeps a feed under its name, which is returned with it. `replaced` is one that it takes the
     /// place of.
-    pub(crate) fn put(&self, json: Json, replaced: Option<&str>) -> Result<String, Fault> {
+    pub(crate) fn put(
+        &self,
+        mut json: Json,
+        replaced: Option<&str>,
+        catalog: &Catalog,
+    ) -> Result<String, Fault> {
         let config = Config::parse(&json).map_err(Fault::Wrong)?;
+        hide_secrets(&mut json, catalog);
         let mut feeds = self.lock();
         if replaced.is_some_and(|name| !feeds.contains_key(name)) {
             return Err(Fault::Unknown);
@@ -117,7 +127,7 @@ impl Feeds {
         }
         let feed = Feed {
             json,
-            config,
+            config: Arc::new(config),
             state: None,
         };
         feeds.insert(name.clone(), feed);
@@ -159,33 +169,65 @@ impl Feeds {
         json!({ "activeSimulations": active, "inActiveSimulations": inactive })
     }
 
+    /// The configuration of a feed that does nothing.
+    fn stopped(&self, name: &str) -> Result<Arc<Config>, Fault> {
+        let feeds = self.lock();
+        let feed = feeds.get(name).ok_or(Fault::Unknown)?;
+        match feed.state() {
+            State::Stop => Ok(Arc::clone(&feed.config)),
+            other => Err(Fault::Is(other)),
+        }
+    }
+
+    /// Opens what the sources of a feed read, on a thread that may wait for it.
+    async fn open(
+        &self,
+        config: &Arc<Config>,
+        targets: &[Target],
+    ) -> Result<Vec<Generator>, String> {
+        let schemas: Vec<Schema> = targets.iter().map(|t| t.schema().clone()).collect();
+        let (config, own) = (Arc::clone(config), self.clone());
+        let opened = tokio::task::spawn_blocking(move || {
+            let from = Inputs {
+                files: own.0.files.as_deref(),
+                registry: own.0.registry,
+                now: clock::wall_millis(),
+            };
+            let sources = config.sources.iter().zip(&schemas);
+            sources
+                .map(|(source, schema)| Generator::new(&config, source, schema, from))
+                .collect::<Result<Vec<_>, String>>()
+        });
+        opened
+            .await
+            .unwrap_or_else(|_| Err("an internal error: see the log".to_owned()))
+    }
+
     /// Starts a feed that is stopped, from its beginning, on the runtime that this is called on.
-    pub(crate) fn run(&self, name: &str, asker: &Asker) -> Result<(), Fault> {
+    pub(crate) async fn run(&self, name: &str, asker: &Asker) -> Result<(), Fault> {
+        let config = self.stopped(name)?;
+        let targets = config.targets(asker).map_err(Fault::Wrong)?;
+        let generators = self.open(&config, &targets).await;
+        let generators = generators.map_err(Fault::Wrong)?;
         let mut feeds = self.lock();
         let feed = feeds.get_mut(name).ok_or(Fault::Unknown)?;
+        // Others may have been here meanwhile.
         match feed.state() {
-            State::Stop => {}
+            State::Stop if Arc::ptr_eq(&feed.config, &config) => {}
+            State::Stop => {
+                return Err(Fault::Wrong(
+                    "the configuration was changed: run it again".to_owned(),
+                ));
+            }
             other => return Err(Fault::Is(other)),
         }
-        let config = &feed.config;
-        let targets = config.targets(asker).map_err(Fault::Wrong)?;
-        let with = (self.0.files.as_deref(), clock::wall_millis());
-        let generators = config
-            .sources
-            .iter()
-            .zip(&targets)
-            .map(|(source, target)| Generator::new(config, source, target.schema(), with));
-        let generators = generators.collect::<Result<Vec<_>, String>>();
         let (state, seen) = watch::channel(State::Run);
         let state = Arc::new(state);
         feed.state = Some(Arc::clone(&state));
         let run = Run {
             name: name.to_owned(),
             asker: asker.clone(),
-            generators: generators.map_err(|cause| {
-                feed.state = None;
-                Fault::Wrong(cause)
-            })?,
+            generators,
             interval: config.interval,
             left: config.events.unwrap_or(u64::MAX),
         };
@@ -206,6 +248,25 @@ impl Feeds {
         }
         feed.set(to);
         Ok(())
+    }
+}
+
+/// Does a configuration have the server read databases?
+pub(crate) fn reads_databases(json: &Json) -> bool {
+    let mut sources = json["sources"].as_array().into_iter().flatten();
+    sources.any(|source| source["simulationType"] == "DATABASE_SIMULATION")
+}
+
+/// What is shown of the logins of databases.
+fn hide_secrets(json: &mut Json, catalog: &Catalog) {
+    let sources = json["sources"].as_array_mut().into_iter().flatten();
+    for source in sources.filter_map(Json::as_object_mut) {
+        if let Some(password) = source.get_mut("password").filter(|p| p.is_string()) {
+            *password = json!("…");
+        }
+        if let Some(Json::String(url)) = source.get_mut("dataSourceLocation") {
+            *url = check::secret::hidden(url, catalog);
+        }
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn schema() -> Json {
                 "type": "array",
                 "minItems": 1,
                 "maxItems": SOURCES_MAX,
-                "items": { "oneOf": [random(), csv()] },
+                "items": { "oneOf": [random(), csv(), table()] },
             },
         },
     })
@@ -106,6 +106,27 @@ fn random() -> Json {
         "RANDOM_DATA_SIMULATION",
         &["attributeConfiguration"],
         json!({ "attributeConfiguration": attributes }),
+    )
+}
+
+fn table() -> Json {
+    let optional = json!({ "type": ["string", "null"] });
+    let names = json!({ "anyOf": [
+        { "type": "string", "pattern": "^(\\s*[^,\\s][^,]*(,\\s*[^,\\s][^,]*)*)?$" },
+        { "type": "null" },
+    ] });
+    source(
+        "DATABASE_SIMULATION",
+        &["dataSourceLocation", "tableName"],
+        json!({
+            "driver": optional,
+            "dataSourceLocation": words(),
+            "username": optional,
+            "password": optional,
+            "tableName": words(),
+            "columnNamesList": names,
+            "timestampAttribute": optional,
+        }),
     )
 }
 

@@ -14,6 +14,7 @@
 mod answer;
 mod gate;
 mod guard;
+mod hiding;
 mod listen;
 mod pipe;
 mod query;
@@ -42,6 +43,7 @@ use crate::liveness::Liveness;
 use crate::metrics::Metrics;
 use crate::process::Process;
 use crate::rejected::ErrorStore;
+use crate::secrets::Hidden;
 use crate::status;
 use crate::tap::Taps;
 use crate::tls::TlsFiles;
@@ -66,6 +68,8 @@ pub struct Services {
     pub backups: Backups,
     pub deployer: Deployer,
     pub process: Process,
+    /// What no answer shows.
+    pub hidden: Hidden,
 }
 
 /// Where and for whom a server listens.

@@ -10,14 +10,15 @@ fn services() -> Services {
     Services {
         metrics: Arc::default(),
         asker: Asker::new(catalog::full(), None),
-        feeds: Feeds::default(),
+        feeds: Feeds::new(None, Registry::EMPTY),
         taps: crate::tap::Taps::default(),
         liveness: Liveness::default(),
-        errors: ErrorStore::new(crate::rejected::Limits::default(), false),
+        errors: ErrorStore::new(Default::default(), false, Hidden::default()),
         registry: Registry::EMPTY,
         backups: crate::backups::Backups::default(),
         deployer: Deployer::new(StopHandle::default()).0,
         process: Process::begin(),
+        hidden: Hidden::default(),
     }
 }
 

@@ -60,7 +60,7 @@ impl Entry {
                 put_payload(&mut json, "original", &rejection.shown());
             }
             let properties = rejection.properties().into_iter();
-            let properties = properties.map(|(name, value)| (name, self::value(&value)));
+            let properties = properties.map(|(name, value)| (name, json_value(&value)));
             json["properties"] = Json::Object(properties.collect());
         }
         json
@@ -110,7 +110,7 @@ impl Rejection {
                 for row in 0..rows.len {
                     let names = self.attributes.iter().map(|(name, _)| name.clone());
                     let values = rows.row(row);
-                    let values = values.iter().map(value);
+                    let values = values.iter().map(json_value);
                     let object: Map<String, Json> = names.zip(values).collect();
                     // A string takes whatever is written to it.
                     writeln!(text, "{}", Json::Object(object)).ok();
@@ -120,7 +120,7 @@ impl Rejection {
             RejectedKind::Map => self.map().map(|entries| {
                 let entries = entries.iter();
                 let object: Map<String, Json> = entries
-                    .map(|(key, of)| (event::text::to_text(key), value(of)))
+                    .map(|(key, of)| (event::text::to_text(key), json_value(of)))
                     .collect();
                 Json::Object(object).to_string()
             }),
@@ -130,8 +130,8 @@ impl Rejection {
     }
 }
 
-/// Numbers that JSON has not are texts.
-fn value(of: &Value) -> Json {
+/// A value of a row. Numbers that JSON has not are texts.
+pub(crate) fn json_value(of: &Value) -> Json {
     match of {
         Value::Null => Json::Null,
         Value::Bool(v) => json!(v),
@@ -144,7 +144,7 @@ fn value(of: &Value) -> Json {
         }
         Value::Double(v) if v.is_finite() => json!(v),
         Value::Object(Object::List(list) | Object::Set(list)) => {
-            list.lock().iter().map(value).collect()
+            list.lock().iter().map(json_value).collect()
         }
         other => Json::String(event::text::to_text(other)),
     }

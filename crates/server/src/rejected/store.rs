@@ -17,6 +17,7 @@ use super::shown::Entry;
 use super::summary::Summary;
 use super::{FILES, Filter, Limits, Log, Missing, SharedLog, place_of};
 use crate::error::Error;
+use crate::secrets::Hidden;
 
 /// How long a save may take that is asked for before events are removed.
 const SAVE_MAX: Duration = Duration::from_secs(3);
@@ -30,6 +31,7 @@ pub struct ErrorStore(Arc<Inner>);
 
 struct Inner {
     limits: Limits,
+    hidden: Hidden,
     /// Of a server without a state directory.
     memory: Option<[SharedLog; 2]>,
     groups: Mutex<Vec<Group>>,
@@ -85,8 +87,9 @@ impl Drop for Busy {
 }
 
 impl ErrorStore {
-    pub(crate) fn new(limits: Limits, has_state: bool) -> ErrorStore {
-        let memory = (!has_state).then(|| [0, 1].map(|_| SharedLog::in_memory(limits)));
+    pub(crate) fn new(limits: Limits, has_state: bool, hidden: Hidden) -> ErrorStore {
+        let in_memory = || SharedLog::in_memory(limits, hidden.clone());
+        let memory = (!has_state).then(|| [in_memory(), in_memory()]);
         let groups = memory.iter().map(|logs| Group {
             number: 0,
             dir: PathBuf::new(),
@@ -94,6 +97,7 @@ impl ErrorStore {
         });
         ErrorStore(Arc::new(Inner {
             limits,
+            hidden,
             groups: Mutex::new(groups.collect()),
             memory,
             is_busy: AtomicBool::new(false),
@@ -105,9 +109,11 @@ impl ErrorStore {
         self.0.limits
     }
 
-    /// The logs of a server without a state directory.
-    pub(crate) fn memory(&self) -> Option<[SharedLog; 2]> {
-        self.0.memory.clone()
+    /// The logs of a server without a state directory, or new ones for files.
+    pub(crate) fn logs(&self) -> [SharedLog; 2] {
+        let closed = || SharedLog::closed(self.0.hidden.clone());
+        let memory = self.0.memory.clone();
+        memory.unwrap_or_else(|| [closed(), closed()])
     }
 
     fn groups_lock(&self) -> MutexGuard<'_, Vec<Group>> {

@@ -160,6 +160,11 @@ pub trait Dialect: Send + Sync {
         ("SELECT 1", " LIMIT 1")
     }
 
+    /// What stands before [`Dialect::limit`] where the order does not matter.
+    fn any_order(&self) -> &'static str {
+        ""
+    }
+
     /// Behind an ORDER BY: no more than so many rows.
     fn limit(&self, rows: usize) -> String {
         format!(" LIMIT {rows}")

@@ -137,6 +137,10 @@ impl Dialect for SqlServer {
         ("SELECT TOP 1 1", "")
     }
 
+    fn any_order(&self) -> &'static str {
+        " ORDER BY (SELECT NULL)"
+    }
+
     fn limit(&self, rows: usize) -> String {
         fetch_next(rows)
     }

@@ -8,6 +8,7 @@ use lang::diagnostic::{Diagnostic, Severity};
 use lang::source::LineIndex;
 use serde_json::{Value, json};
 use server::deployment::{self, LoadedApp};
+use server::listening::{DefaultAddress, default_addresses};
 use server::probe::Finding;
 
 use crate::cli::{CheckArgs, ReportFormat};
@@ -31,6 +32,10 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
     } else {
         Vec::new()
     };
+    let listening = match has_errors {
+        true => Vec::new(),
+        false => default_addresses(&apps, &options),
+    };
     let found = report::Found {
         apps: &apps,
         twins: &twins,
@@ -39,7 +44,9 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
     match args.format() {
         ReportFormat::Json => {
             let apps: Vec<Value> = apps.iter().map(app_json).collect();
-            let mut document = json!({"version": 1, "apps": apps, "errors": twins});
+            let listening: Vec<Value> = listening.iter().map(listening_json).collect();
+            let mut document =
+                json!({"version": 1, "apps": apps, "errors": twins, "listening": listening});
             if args.connect {
                 document["findings"] = findings.iter().map(finding_json).collect();
             }
@@ -50,7 +57,14 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
         }
         ReportFormat::Sarif => output.print_json(&report::sarif(&found))?,
         ReportFormat::Github => output.print(&report::github(&found))?,
-        ReportFormat::Text => say(&found, has_errors, output),
+        ReportFormat::Text => {
+            say(&found, has_errors, output);
+            if !output.is_quiet {
+                listening
+                    .iter()
+                    .for_each(|source| say_listening(source, output));
+            }
+        }
     }
     let is_other = findings.iter().any(|finding| finding.is_reached);
     let is_unreached = findings.iter().any(|finding| !finding.is_reached);
@@ -77,7 +91,29 @@ fn say(found: &report::Found, has_errors: bool, output: &Output) {
     }
 }
 
-/// The last line: how it stands with all of them.
+/// Nobody has written where this one listens.
+fn say_listening(source: &DefaultAddress, output: &Output) {
+    let DefaultAddress {
+        app,
+        stream,
+        ty,
+        address,
+    } = source;
+    output.say(&format!(
+        "note: {app}/{stream}: source '{ty}' does not say where it listens: it will be {address}"
+    ));
+}
+
+fn listening_json(source: &DefaultAddress) -> Value {
+    json!({
+        "app": source.app,
+        "stream": source.stream,
+        "type": source.ty,
+        "address": source.address,
+    })
+}
+
+/// The last line of judgement: how it stands with all of them.
 fn totals(apps: &[LoadedApp], has_errors: bool) -> String {
     /// As many apps are named.
     const NAMED: usize = 5;

@@ -19,7 +19,7 @@ const COLUMNS: [&str; 11] = [
 ];
 
 pub fn run(args: &ExportArgs, output: &Output) -> anyhow::Result<u8> {
-    let origin = Origin::new(&args.dir, &args.server)?;
+    let origin = Origin::new(&args.dir, &args.server, output)?;
     let mut out: Box<dyn Write> = match &args.output {
         None => Box::new(output.lines()),
         Some(path) => {

@@ -14,7 +14,7 @@ use crate::output::Output;
 const EACH_SHOWN: usize = 50;
 
 pub fn run(args: &ListArgs, output: &Output) -> anyhow::Result<u8> {
-    let origin = Origin::new(&args.dir, &args.server)?;
+    let origin = Origin::new(&args.dir, &args.server, output)?;
     if !args.each {
         return groups(args, &origin, output);
     }

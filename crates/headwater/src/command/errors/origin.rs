@@ -7,15 +7,19 @@ use serde_json::{Value as Json, json};
 use server::Error;
 use server::client::{Client, Method, query_text};
 use server::rejected::{Filter, Kept, group_json, missing_json};
+use server::secrets::Hidden;
 
 use super::args::FilterArgs;
 use crate::args::ServerArgs;
+use crate::command::secrets::StoreArgs;
+use crate::output::Output;
 
 /// Events of a page of a server.
 const PAGE: &str = "1000";
 
 pub enum Origin<'a> {
-    Dir(&'a Path),
+    /// What of its documents is not to be shown; a server hides that itself.
+    Dir(&'a Path, Hidden),
     Server(Client),
 }
 
@@ -23,7 +27,11 @@ pub enum Origin<'a> {
 pub type Taker<'a> = dyn FnMut(Json) -> anyhow::Result<bool> + 'a;
 
 impl<'a> Origin<'a> {
-    pub fn new(dir: &'a Option<PathBuf>, server: &'a ServerArgs) -> anyhow::Result<Origin<'a>> {
+    pub fn new(
+        dir: &'a Option<PathBuf>,
+        server: &'a ServerArgs,
+        output: &Output,
+    ) -> anyhow::Result<Origin<'a>> {
         let Some(dir) = dir else {
             return Ok(Origin::Server(server.client()?));
         };
@@ -31,7 +39,9 @@ impl<'a> Origin<'a> {
             let message = format!("there is no state directory '{}'", dir.display());
             return Err(Error::Usage(message).into());
         }
-        Ok(Origin::Dir(dir))
+        let secrets = StoreArgs::of_environment().secrets(Some(dir), output);
+        secrets.hide_all();
+        Ok(Origin::Dir(dir, secrets.hidden))
     }
 
     /// All groups, the largest first: `total`, `groups` and `missing`.
@@ -42,14 +52,17 @@ impl<'a> Origin<'a> {
                 let query = query_text(pairs.iter().map(|(n, v)| (*n, v.as_str())));
                 get(client, &format!("/groups{query}"))
             }
-            Origin::Dir(dir) => {
+            Origin::Dir(dir, hidden) => {
                 let mut kept = Kept::open(dir)?;
                 let summary = kept.summary(&filter_of(&pairs)?)?;
                 let mut groups: Vec<_> = summary.groups().collect();
                 groups.sort_by_key(|(key, tally)| (std::cmp::Reverse(tally.count), key.clone()));
                 let groups: Vec<Json> = groups.iter().map(|(k, t)| group_json(k, t)).collect();
                 let missing: Vec<Json> = kept.missing().iter().map(missing_json).collect();
-                Ok(json!({ "total": summary.total(), "groups": groups, "missing": missing }))
+                let mut all =
+                    json!({ "total": summary.total(), "groups": groups, "missing": missing });
+                hidden.hide_in(&mut all);
+                Ok(all)
             }
         }
     }
@@ -64,12 +77,14 @@ impl<'a> Origin<'a> {
                 let query = query_text(pairs.iter().map(|(n, v)| (*n, v.as_str())));
                 get(client, &query)
             }
-            Origin::Dir(dir) => {
+            Origin::Dir(dir, hidden) => {
                 let mut kept = Kept::open(dir)?;
                 let (entries, total) = kept.newest(&filter_of(&pairs)?, limit)?;
                 let events: Vec<Json> = entries.iter().map(|entry| entry.json(false)).collect();
                 let missing: Vec<Json> = kept.missing().iter().map(missing_json).collect();
-                Ok(json!({ "total": total, "events": events, "missing": missing }))
+                let mut all = json!({ "total": total, "events": events, "missing": missing });
+                hidden.hide_in(&mut all);
+                Ok(all)
             }
         }
     }
@@ -79,10 +94,12 @@ impl<'a> Origin<'a> {
         let pairs = filter.pairs();
         let client = match self {
             Origin::Server(client) => client,
-            Origin::Dir(dir) => {
+            Origin::Dir(dir, hidden) => {
                 let (mut kept, filter) = (Kept::open(dir)?, filter_of(&pairs)?);
                 while let Some(entry) = kept.next_event(&filter)? {
-                    if !take(entry.json(true))? {
+                    let mut event = entry.json(true);
+                    hidden.hide_in(&mut event);
+                    if !take(event)? {
                         break;
                     }
                 }
@@ -114,8 +131,12 @@ impl<'a> Origin<'a> {
     pub fn find(&self, number: u64) -> anyhow::Result<Json> {
         match self {
             Origin::Server(client) => get(client, &format!("/{number}")),
-            Origin::Dir(dir) => match Kept::find(dir, number)? {
-                Some(entry) => Ok(entry.json(true)),
+            Origin::Dir(dir, hidden) => match Kept::find(dir, number)? {
+                Some(entry) => {
+                    let mut event = entry.json(true);
+                    hidden.hide_in(&mut event);
+                    Ok(event)
+                }
                 None => {
                     let message = format!(
                         "there is no rejected event {number}: list those that there are with \

@@ -17,7 +17,7 @@ use crate::output::Output;
 const DUMP_BYTES: usize = 16;
 
 pub fn run(args: &ShowArgs, output: &Output) -> anyhow::Result<u8> {
-    let origin = Origin::new(&args.dir, &args.server)?;
+    let origin = Origin::new(&args.dir, &args.server, output)?;
     let mut event = origin.find(args.number)?;
     if args.json {
         event["version"] = json!(1);

@@ -17,3 +17,8 @@ fn page(name: &str) {
 fn the_tutorial() {
     page("tutorial.md");
 }
+
+#[test]
+fn sending() {
+    page("sending.md");
+}

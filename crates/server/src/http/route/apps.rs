@@ -96,6 +96,9 @@ const SAID: Content = Content::json(|| {
     })
 });
 
+/// Where the text of an app is.
+pub(super) const TEXT_PATH: &str = "/siddhi-apps/{app}";
+
 pub(super) const ROUTES: &[Route] = &[
     Route::get("/siddhi-apps", Role::Read, "The apps that run", |method| {
         on(method, list)
@@ -153,7 +156,7 @@ pub(super) const ROUTES: &[Route] = &[
     ])
     .answers(&[Answer::new(200, "They do not run any more", SAID)]),
     Route::get(
-        "/siddhi-apps/{app}",
+        TEXT_PATH,
         Role::Read,
         "The text of an app, without its secrets unless the role is deploy",
         |method| on(method, text),
@@ -169,12 +172,9 @@ pub(super) const ROUTES: &[Route] = &[
             })
         }),
     )]),
-    Route::delete(
-        "/siddhi-apps/{app}",
-        Role::Deploy,
-        "Undeploy an app",
-        |method| on(method, delete),
-    )
+    Route::delete(TEXT_PATH, Role::Deploy, "Undeploy an app", |method| {
+        on(method, delete)
+    })
     .query(&[DRY_RUN])
     .answers(&[Answer::new(200, "It does not run any more", SAID)]),
     Route::get(

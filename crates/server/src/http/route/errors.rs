@@ -6,6 +6,7 @@
 
 pub(super) mod si;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::Extension;
@@ -26,6 +27,7 @@ use crate::http::gate::needs;
 use crate::http::query::{pairs, value};
 use crate::rejected::{Entry, Filter, NUMBERS_MAX, Refusal, Stage, group_json, missing_json};
 use crate::replay;
+use crate::secrets::Hidden;
 
 /// Bytes of an edited payload with all around it.
 const BODY_MAX: usize = 96 << 20;
@@ -587,9 +589,13 @@ async fn edit_one(services: Services, number: &str, body: Body) -> Result<Respon
         errors,
         asker,
         registry,
+        hidden,
         ..
     } = services;
     let edited = blocking(move || {
+        if let Some(entry) = errors.find(number)? {
+            has_its_secrets(&hidden, &entry.payload(), &payload)?;
+        }
         if !unchecked {
             replay::check_payload(&errors, number, &payload, &asker, registry)?;
         }
@@ -597,6 +603,25 @@ async fn edit_one(services: Services, number: &str, body: Body) -> Result<Respon
     });
     let entry = edited.await?;
     Ok(json(StatusCode::OK, &entry.json(false)))
+}
+
+/// The payload as it is shown.
+fn hidden_text<'p>(hidden: &Hidden, payload: &'p [u8]) -> Cow<'p, str> {
+    hidden.hide(std::str::from_utf8(payload).unwrap_or_default())
+}
+
+/// Refuses a payload that was edited as it is shown, without its secrets.
+fn has_its_secrets(hidden: &Hidden, before: &[u8], after: &[u8]) -> Result<(), Refusal> {
+    let is_hidden = matches!(hidden_text(hidden, before), Cow::Owned(_));
+    let after = std::str::from_utf8(after).unwrap_or_default();
+    match is_hidden && after.contains('…') {
+        true => Err(Refusal::Payload(
+            "the payload has a secret, which is shown as '…': give a payload without it, or with the secret \
+             itself, or edit the app"
+                .to_owned(),
+        )),
+        false => Ok(()),
+    }
 }
 
 async fn discard(State(services): State<Services>, Path(number): Path<String>) -> Response {

@@ -5,6 +5,7 @@
 //! `GET /simulation/feed/{name}/status` answers `RUN`, `PAUSE` or `STOP`. All answers are
 //! `{"status":"…","message":"…"}`. A body is at most [`BODY_MAX`] bytes.
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
@@ -15,10 +16,11 @@ use serde_json::{Value as Json, json};
 use super::Route;
 use super::simulation::{SAID, said};
 use super::table::{Answer, Content, Param};
-use crate::access::Role;
-use crate::feed::{Fault, State as Feed};
+use crate::access::{Caller, Role};
+use crate::feed::{self, Fault, State as Feed};
 use crate::http::Services;
 use crate::http::answer::body_of;
+use crate::http::gate::needs;
 
 /// Bytes of a configuration.
 const BODY_MAX: usize = 64 << 10;
@@ -91,13 +93,17 @@ async fn list(services: State<Services>) -> Response {
     said(StatusCode::OK, &all.to_string())
 }
 
-async fn create(services: State<Services>, body: Body) -> Response {
-    let json = match configuration(body).await {
+async fn create(
+    services: State<Services>,
+    Extension(caller): Extension<Caller>,
+    body: Body,
+) -> Response {
+    let json = match configuration(body, &caller).await {
         Ok(json) => json,
         Err((status, message)) => return said(status, &message),
     };
     let named = json["properties"]["simulationName"].clone();
-    match services.feeds.put(json, None) {
+    match services.feeds.put(json, None, services.asker.catalog()) {
         Ok(name) => said(
             StatusCode::CREATED,
             &format!("Successfully uploaded simulation configuration '{name}'"),
@@ -106,12 +112,18 @@ async fn create(services: State<Services>, body: Body) -> Response {
     }
 }
 
-async fn replace(services: State<Services>, Path(name): Path<String>, body: Body) -> Response {
-    let json = match configuration(body).await {
+async fn replace(
+    services: State<Services>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Response {
+    let json = match configuration(body, &caller).await {
         Ok(json) => json,
         Err((status, message)) => return said(status, &message),
     };
-    match services.feeds.put(json, Some(&name)) {
+    let catalog = services.asker.catalog();
+    match services.feeds.put(json, Some(&name), catalog) {
         Ok(_) => said(
             StatusCode::OK,
             &format!("Successfully updated simulation configuration '{name}'."),
@@ -120,12 +132,17 @@ async fn replace(services: State<Services>, Path(name): Path<String>, body: Body
     }
 }
 
-async fn configuration(body: Body) -> Result<Json, (StatusCode, String)> {
+/// Who names a database has the server log in there, as an app does.
+async fn configuration(body: Body, caller: &Caller) -> Result<Json, (StatusCode, String)> {
     let body = body_of(body, "a simulation configuration", BODY_MAX).await?;
-    serde_json::from_slice(&body).map_err(|error| {
+    let json = serde_json::from_slice(&body).map_err(|error| {
         let message = format!("the simulation configuration is not JSON: {error}");
         (StatusCode::BAD_REQUEST, message)
-    })
+    })?;
+    match feed::reads_databases(&json) && !caller.has(Role::Deploy) {
+        true => Err((StatusCode::FORBIDDEN, needs(Role::Deploy, caller))),
+        false => Ok(json),
+    }
 }
 
 async fn show(services: State<Services>, Path(name): Path<String>) -> Response {
@@ -167,7 +184,10 @@ async fn operate(
     let action = action.unwrap_or_default().to_lowercase();
     let feeds = &services.feeds;
     let (done, what) = match action.as_str() {
-        "run" => (feeds.run(&name, &services.asker), "started simulation"),
+        "run" => (
+            feeds.run(&name, &services.asker).await,
+            "started simulation",
+        ),
         "pause" => (
             feeds.change(&name, &[Feed::Run], Feed::Pause),
             "paused event simulation",

@@ -28,6 +28,7 @@ use super::Services;
 use super::answer::refused;
 use super::gate::{Gate, Gated};
 use super::guard::Guard;
+use super::hiding;
 pub(super) use metrics::METRICS;
 pub use query::{records, value};
 pub(super) use table::{Access, Param, Route};
@@ -55,6 +56,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Route> {
 /// All routes, each behind the gate, and the guard around them.
 pub(super) fn router(services: Services, guard: Guard, gate: Gate) -> Router {
     let gate = Arc::new(gate);
+    let hidden = services.hidden.clone();
     let mut router = Router::new();
     for route in all() {
         let gated = Gated {
@@ -63,7 +65,11 @@ pub(super) fn router(services: Services, guard: Guard, gate: Gate) -> Router {
         };
         let serve = || {
             let layer = from_fn_with_state(gated.clone(), Gated::layer);
-            (route.serve)(route.verb.filter()).route_layer(layer)
+            let served = (route.serve)(route.verb.filter()).route_layer(layer);
+            match route.path == apps::TEXT_PATH {
+                true => served,
+                false => served.route_layer(from_fn_with_state(hidden.clone(), hiding::layer)),
+            }
         };
         router = router
             .route(route.path, serve())

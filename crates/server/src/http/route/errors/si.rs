@@ -17,7 +17,8 @@ use serde_json::{Value as Json, json};
 use super::super::Route;
 use super::super::table::{Answer, Content, Param};
 use super::{
-    PAGE_MAX, answered, blocking, count_of, find, json_body, number_of, text_param, whole,
+    PAGE_MAX, answered, blocking, count_of, find, has_its_secrets, hidden_text, json_body,
+    number_of, text_param, whole,
 };
 use crate::access::{Caller, Role};
 use crate::clock;
@@ -319,12 +320,16 @@ async fn start_replay(State(services): State<Services>, body: Body) -> Response 
             errors,
             asker,
             registry,
+            hidden,
             ..
         } = services;
         let job = blocking(move || {
             for (number, payload) in edits {
                 let entry = errors.find(number)?.ok_or(Refusal::NoEvent(number))?;
-                if *entry.payload() != *payload.as_bytes() {
+                let before = entry.payload();
+                // Clients send back what they were shown.
+                if *before != *payload.as_bytes() && hidden_text(&hidden, &before) != payload {
+                    has_its_secrets(&hidden, &before, payload.as_bytes())?;
                     errors.edit(number, payload.as_bytes())?;
                 }
             }
