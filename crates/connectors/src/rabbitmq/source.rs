@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use event::Value;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -11,7 +12,7 @@ use lapin::options::{
     BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicQosOptions,
     ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions,
 };
-use lapin::types::FieldTable;
+use lapin::types::{FieldTable, ShortString};
 use lapin::{Channel, Consumer};
 use tokio::sync::{mpsc, oneshot};
 
@@ -26,6 +27,9 @@ use connect::option::property_names;
 
 /// Messages that the broker gives before the first of them is acknowledged.
 const UNACKNOWLEDGED_MAX: u16 = 8192;
+
+/// How often the broker is asked whether it has sent all.
+const EMPTY_LOOK: Duration = Duration::from_millis(20);
 
 /// What the consumer is called on its channel.
 const TAG: &str = "headwater";
@@ -203,6 +207,23 @@ async fn subscribe(session: &Session, wish: &Wish) -> Result<(Channel, Consumer)
     Ok((channel, messages))
 }
 
+/// Waits until the broker has sent what a queue has. The source's own queue goes with it, and what it has not
+/// sent by then.
+async fn empty(channel: &Channel, queue: &ShortString) {
+    let passive = QueueDeclareOptions {
+        passive: true,
+        ..QueueDeclareOptions::default()
+    };
+    loop {
+        let asked = channel.queue_declare(queue.clone(), passive, FieldTable::default());
+        match asked.await {
+            Ok(queue) if queue.message_count() > 0 => tokio::time::sleep(EMPTY_LOOK).await,
+            // What cannot be asked for is not waited for.
+            _ => return,
+        }
+    }
+}
+
 /// A message that is to be acknowledged once the app has it safe.
 struct Unacknowledged {
     tag: u64,
@@ -233,14 +254,22 @@ impl Serving {
         let (unacknowledged, to_do) = mpsc::channel(usize::from(UNACKNOWLEDGED_MAX));
         // It goes on when the connection has ended, until all have learnt what was safe.
         let acknowledging = tokio::spawn(acknowledge(to_do, channel.clone()));
+        let queue = messages.queue();
         let taking_leave = async {
             // The other end is dropped only with its message sent.
             leaving.await.ok();
             if self.wish.acks_itself {
-                // What was sent before that is still taken.
-                self.is_leaving.store(true, Ordering::Release);
-                let cancelling = channel.basic_cancel(TAG.into(), BasicCancelOptions::default());
-                let rest = cancelling.then(|_| std::future::pending::<()>());
+                let rest = async {
+                    if self.wish.queue.is_empty() {
+                        empty(&channel, &queue).await;
+                    }
+                    // What was sent before that is still taken.
+                    self.is_leaving.store(true, Ordering::Release);
+                    let cancelling =
+                        channel.basic_cancel(TAG.into(), BasicCancelOptions::default());
+                    cancelling.await.ok();
+                    std::future::pending::<()>().await;
+                };
                 tokio::select! {
                     () = rest => {}
                     () = self.is_quiet() => {}
