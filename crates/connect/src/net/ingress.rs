@@ -437,8 +437,13 @@ impl Receiver {
             if is_last {
                 self.ingress.close();
             }
+            // All of a lost connection is there to be taken before it is said to be lost.
+            let lost = self.ingress.lost();
             self.ingress.take(&mut batch, &waker);
             hand_over(link, &mut batch, &mut properties, &mut waiting)?;
+            if let Some(cause) = lost {
+                return Err(self.lost(link, waiting, cause));
+            }
             if is_last {
                 break;
             }

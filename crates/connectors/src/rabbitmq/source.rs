@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use event::Value;
@@ -116,7 +116,6 @@ impl Source for RabbitSource {
             is_text: self.is_text,
             is_drained: Arc::default(),
             is_leaving: AtomicBool::new(false),
-            taken: AtomicU64::new(0),
         };
         let is_drained = Arc::clone(&serving.is_drained);
         let broker = self.broker.clone();
@@ -239,8 +238,6 @@ struct Serving {
     is_drained: Arc<AtomicBool>,
     /// The broker is told that nothing more is wanted.
     is_leaving: AtomicBool,
-    /// Messages so far.
-    taken: AtomicU64,
 }
 
 impl Serving {
@@ -258,34 +255,31 @@ impl Serving {
         let taking_leave = async {
             // The other end is dropped only with its message sent.
             leaving.await.ok();
-            if self.wish.acks_itself {
-                let rest = async {
-                    if self.wish.queue.is_empty() {
-                        empty(&channel, &queue).await;
-                    }
-                    // What was sent before that is still taken.
-                    self.is_leaving.store(true, Ordering::Release);
-                    let cancelling =
-                        channel.basic_cancel(TAG.into(), BasicCancelOptions::default());
-                    cancelling.await.ok();
-                    std::future::pending::<()>().await;
-                };
-                tokio::select! {
-                    () = rest => {}
-                    () = self.is_quiet() => {}
-                }
+            if !self.wish.acks_itself {
+                return;
             }
+            if self.wish.queue.is_empty() {
+                empty(&channel, &queue).await;
+            }
+            // What was sent before that is still taken, and then `read` ends. A broker that says no more is
+            // noticed by its keep-alives, and a stop that takes too long ends with its grace.
+            self.is_leaving.store(true, Ordering::Release);
+            let cancelling = channel.basic_cancel(TAG.into(), BasicCancelOptions::default());
+            cancelling.await.ok();
+            std::future::pending().await
         };
         let lost = tokio::select! {
             cause = self.read(&session, messages, unacknowledged) => cause,
             cause = session.lost() => Some(cause),
             () = taking_leave => None,
         };
+        if let Some(cause) = &lost {
+            self.ingress.lose(cause.clone());
+        }
         self.is_drained.store(true, Ordering::Release);
         match lost {
-            Some(cause) => {
+            Some(_) => {
                 drop(session);
-                self.ingress.lose(cause);
                 acknowledging.await.ok();
             }
             None => {
@@ -294,17 +288,6 @@ impl Serving {
                 session.tap.open();
                 tokio::time::timeout(LEAVE, acknowledging).await.ok();
                 session.close().await;
-            }
-        }
-    }
-
-    /// Until no message has come for a while.
-    async fn is_quiet(&self) {
-        loop {
-            let before = self.taken.load(Ordering::Relaxed);
-            tokio::time::sleep(LEAVE).await;
-            if self.taken.load(Ordering::Relaxed) == before {
-                return;
             }
         }
     }
@@ -337,7 +320,6 @@ impl Serving {
 
     /// Hands a message over.
     async fn take(&self, message: Message, unacknowledged: &mpsc::Sender<Unacknowledged>) {
-        self.taken.fetch_add(1, Ordering::Relaxed);
         let tag = message.delivery_tag;
         let properties = self.properties(&message);
         let delivery = Delivery::payload(message.data.into(), self.is_text, properties);

@@ -217,10 +217,8 @@ impl Running {
             .wait_for("the summary", |s| s.contains("\"type\":\"summary\""));
         let text = self.out.get();
         let last = text.lines().last().unwrap_or_default();
-        if !status.success() {
-            // Shown where a test wanted it to end well.
-            eprintln!("{}\n{last}", self.err());
-        }
+        // Shown where the test fails.
+        eprintln!("{}\n{last}", self.err());
         let summary: Json = serde_json::from_str(last).expect("the last line is the summary");
         let has_rejected = summary["rejected"].as_u64().is_some_and(|count| count > 0);
         let outcome = match status.code() {
@@ -476,7 +474,7 @@ pub fn durable_and_not_current(group: &Path, is_done: impl Fn() -> bool) {
 }
 
 /// Number of the newest snapshot of a group, and what is marked current.
-fn epochs(group: &Path) -> [u64; 2] {
+pub fn epochs(group: &Path) -> [u64; 2] {
     let files = fs::read_dir(group).into_iter().flatten().flatten();
     let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
     let numbers = names.filter_map(|name| name.strip_prefix("snapshot-")?.parse().ok());
