@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
 use crate::broker::Apps;
 use crate::kit::{Login, Order, Restart, Silent, Subject, Tls};
@@ -244,4 +245,38 @@ fn a_server_that_does_not_answer_is_given_up() {
     run.err_has("did not let us in in time", 1);
     assert!(run.err().contains("noecho"));
     run.stop();
+}
+
+/// A process that stood still for longer than a server may be silent has not lost it: it has not asked, nor
+/// read what came. Without a stream the server would keep nothing for one that connects anew.
+// shows: source nats lost
+#[test]
+fn a_source_that_stood_still_has_not_lost_its_server() {
+    const STOOD: Duration = Duration::from_secs(5);
+    const WATCHED: Duration = Duration::from_secs(1);
+    let Some(server) = testservers::shared("nats") else {
+        return;
+    };
+    let apps = Apps::new(server.port(), 0);
+    let app = |name: &str| {
+        let text = COUNTED.replace("Counted", name);
+        apps.write(
+            name,
+            &text.replace("'counted'", &format!("'stood.{name}'")),
+            "",
+        )
+    };
+    // To one of them nothing is sent at all.
+    let run = Running::connected(&[&app("busy"), &app("quiet")], 2);
+    run.freeze();
+    publish(server.port(), &[("stood.busy", "{\"n\":1}")]);
+    let frozen = Instant::now();
+    eventually("the time", || frozen.elapsed() >= STOOD);
+    run.thaw();
+    let thawed = Instant::now();
+    run.out_has("data=[1, 1]", 1);
+    eventually("some looks at the servers", || thawed.elapsed() >= WATCHED);
+    assert!(!run.err().contains("lost its connection"), "{}", run.err());
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(0), "{summary}");
 }
