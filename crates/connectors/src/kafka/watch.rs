@@ -34,6 +34,8 @@ struct State {
     /// What was said last about a broker.
     cause: String,
     lost: Option<String>,
+    /// That it is lost is told by its silence alone.
+    is_silent: bool,
     /// There was a broker at some time.
     was_there: bool,
     /// The client is of no more use.
@@ -77,6 +79,12 @@ impl Watch {
         (!cause.is_empty()).then(|| cause.clone())
     }
 
+    /// Is a broker waited for of which nothing bad is known but that it is slow?
+    pub fn is_waiting(&self) -> bool {
+        let state = self.lock();
+        state.cause.is_empty() && (state.lost.is_none() || state.is_silent)
+    }
+
     /// Positions and lag, when there are newer ones.
     pub fn take_progress(&self) -> Option<Vec<Progress>> {
         self.lock().progress.take()
@@ -93,11 +101,11 @@ impl Watch {
                     true => reason,
                     false => &state.cause,
                 };
-                state.lost = Some(cause.to_owned());
+                (state.lost, state.is_silent) = (Some(cause.to_owned()), false);
             }
             Some(Code::Authentication | Code::SaslAuthenticationFailed | Code::SSL) => {
                 state.cause = reason.to_owned();
-                state.lost = Some(reason.to_owned());
+                (state.lost, state.is_silent) = (Some(reason.to_owned()), false);
             }
             Some(Code::BrokerTransportFailure | Code::Resolve | Code::OperationTimedOut) => {
                 state.cause = reason.to_owned();
@@ -125,6 +133,7 @@ impl Watch {
                 broker.nodename,
                 silence(broker) / 1_000_000
             ));
+            state.is_silent = true;
         }
         state.progress = Some(progress(statistics));
     }

@@ -131,7 +131,7 @@ impl KafkaSource {
                 done.map_err(|error| self.failed("giving partitions back", &error))?;
             } else {
                 let consumer = &members[number].consumer;
-                self.start_at(number, consumer, &mut rebalance.partitions)?;
+                self.start_at(number, consumer, &mut rebalance.partitions, link)?;
                 let done = match is_cooperative {
                     true => consumer.incremental_assign(&rebalance.partitions),
                     false => consumer.assign(&rebalance.partitions),

@@ -10,6 +10,7 @@ use rdkafka::client::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext, RebalanceProtocol};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::metadata::Metadata;
 use rdkafka::statistics::Statistics;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::types::RDKafkaRespErr;
@@ -17,13 +18,13 @@ use rdkafka::types::RDKafkaRespErr;
 use super::super::watch::{self, Watch};
 use super::instance::Lease;
 use super::{INSTANCE_ID, KafkaSource, Threading, said};
-use connect::component::{Signal, SourceLink};
+use connect::component::{Connection, Signal, SourceLink};
 use connect::error::Error;
 
-/// Time for a broker to answer when the source starts.
+/// Time for a broker to answer before it is asked again.
 const START: Duration = Duration::from_secs(5);
 
-/// Time for a group's coordinator to load what it knows, and how often it is asked.
+/// Time for a group's coordinator to load what it knows and to answer, and how soon it is asked again.
 const COORDINATOR: Duration = Duration::from_secs(30);
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -165,7 +166,7 @@ impl KafkaSource {
                 let name = lease.map(|lease| lease.of_member(members.len()));
                 let member = self.member(name, link)?;
                 if members.is_empty() {
-                    self.look_for_topics(&member)?;
+                    self.look_for_topics(&member, link)?;
                 }
                 match list {
                     Some(list) => self.assign(&member, members.len(), &topics, &list, link)?,
@@ -198,17 +199,9 @@ impl KafkaSource {
 
     /// As `KafkaSource.checkTopicsAvailableInCluster`: a missing topic is made by the broker, unless
     /// partitions other than 0 are asked for.
-    fn look_for_topics(&self, member: &Member) -> Result<(), Error> {
-        for topic in &self.topics {
-            let found = member.consumer.fetch_metadata(Some(topic), START);
-            let found = found.map_err(|error| {
-                // What lies behind it was said aside.
-                for _ in 0..ASIDES_MAX {
-                    member.consumer.poll(Duration::ZERO);
-                }
-                let cause = member.consumer.context().watch.cause();
-                self.unavailable(cause.unwrap_or_else(|| said(&error)))
-            })?;
+    fn look_for_topics(&mut self, member: &Member, link: &mut dyn SourceLink) -> Result<(), Error> {
+        for topic in self.topics.clone() {
+            let found = self.metadata(member, &topic, link)?;
             let found = found.topics().iter().find(|t| t.name() == topic);
             let there: Vec<i32> = found
                 .filter(|topic| topic.error().is_none())
@@ -240,6 +233,49 @@ impl KafkaSource {
         Ok(())
     }
 
+    /// What the broker says of a topic, however long it takes, as long as there is one. Whoever began anew
+    /// would have more to ask of a slow one, and might never be done in time.
+    fn metadata(
+        &mut self,
+        member: &Member,
+        topic: &str,
+        link: &mut dyn SourceLink,
+    ) -> Result<Metadata, Error> {
+        let since = Instant::now();
+        loop {
+            let error = match member.consumer.fetch_metadata(Some(topic), START) {
+                Ok(found) => return Ok(found),
+                Err(error) => error,
+            };
+            // What lies behind it was said aside.
+            for _ in 0..ASIDES_MAX {
+                member.consumer.poll(Duration::ZERO);
+            }
+            let watch = &member.consumer.context().watch;
+            if !watch.is_waiting() {
+                let cause = watch.cause().unwrap_or_else(|| said(&error));
+                return Err(self.unavailable(cause));
+            }
+            if !self.is_lost {
+                self.is_lost = true;
+                let (brokers, seconds) = (&self.brokers, since.elapsed().as_secs());
+                let cause = format!("Kafka at '{brokers}' has not answered for {seconds} s");
+                link.report(Connection::Lost { cause });
+            }
+            self.heed(link.wait(Duration::ZERO))?;
+        }
+    }
+
+    /// Takes a signal that has come while a broker is waited for.
+    fn heed(&mut self, signal: Signal) -> Result<(), Error> {
+        match signal {
+            Signal::Stop => return Err(Error::Stopped),
+            Signal::Acked(sequence) => self.partitions.acknowledged(sequence),
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn assign(
         &mut self,
         member: &Member,
@@ -254,35 +290,37 @@ impl KafkaSource {
                 assigned.add_partition(topic, *partition);
             }
         }
-        self.start_at(number, &member.consumer, &mut assigned)?;
-        self.await_coordinator(member, &assigned, link)?;
+        self.start_at(number, &member.consumer, &mut assigned, link)?;
+        // librdkafka asks for the offsets of assigned partitions only once, and gives up where the
+        // coordinator of a new or moved group still loads.
+        self.committed(&member.consumer, &assigned, link)?;
         member
             .consumer
             .assign(&assigned)
             .map_err(|error| self.failed("assigning the partitions", &error))
     }
 
-    /// Waits until the broker can say where the group is. librdkafka asks for the offsets of assigned
-    /// partitions only once, and gives up where the coordinator of a new or moved group still loads.
-    fn await_coordinator(
-        &self,
-        member: &Member,
-        assigned: &TopicPartitionList,
+    /// Where the group is. Its coordinator may be new, may have moved, or be slow to answer: whoever gave up
+    /// would leave the group, and have it shared out twice more.
+    fn committed(
+        &mut self,
+        consumer: &BaseConsumer<Context>,
+        wanted: &TopicPartitionList,
         link: &mut dyn SourceLink,
-    ) -> Result<(), Error> {
+    ) -> Result<TopicPartitionList, Error> {
         let since = Instant::now();
         loop {
-            let asked = member.consumer.committed_offsets(assigned.clone(), START);
-            let Err(error) = asked else { return Ok(()) };
-            let is_loading = error
-                .rdkafka_error_code()
-                .is_some_and(|code| COORDINATOR_LOADS.contains(&code));
-            if !is_loading || since.elapsed() >= COORDINATOR {
+            let error = match consumer.committed_offsets(wanted.clone(), START) {
+                Ok(committed) => return Ok(committed),
+                Err(error) => error,
+            };
+            let may_come = error.rdkafka_error_code().is_some_and(|code| {
+                code == RDKafkaErrorCode::OperationTimedOut || COORDINATOR_LOADS.contains(&code)
+            });
+            if !may_come || since.elapsed() >= COORDINATOR {
                 return Err(self.unavailable(said(&error)));
             }
-            if let Signal::Stop = link.wait(ASK_AGAIN) {
-                return Ok(());
-            }
+            self.heed(link.wait(ASK_AGAIN))?;
         }
     }
 
@@ -293,6 +331,7 @@ impl KafkaSource {
         number: usize,
         consumer: &BaseConsumer<Context>,
         assigned: &mut TopicPartitionList,
+        link: &mut dyn SourceLink,
     ) -> Result<(), Error> {
         let names: Vec<(String, i32)> = assigned
             .elements()
@@ -305,10 +344,7 @@ impl KafkaSource {
         });
         // Partitions that are assigned by the app are ours alone.
         let of_group = match knows_some && self.listed.is_none() {
-            true => consumer
-                .committed_offsets(assigned.clone(), START)
-                .map_err(|error| self.unavailable(said(&error)))?
-                .to_topic_map(),
+            true => self.committed(consumer, assigned, link)?.to_topic_map(),
             false => HashMap::new(),
         };
         for (topic, partition) in names {

@@ -242,6 +242,7 @@ impl Source for KafkaSource {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
         // Given back after the members have gone.
         let lease = self.instance.as_ref().map(InstanceName::lease);
+        self.is_lost = false;
         let mut members = self.join(lease.as_ref(), link)?;
         self.is_lost = false;
         link.report(Connection::Connected);

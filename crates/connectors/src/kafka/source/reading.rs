@@ -147,7 +147,7 @@ impl KafkaSource {
                 | Code::GroupAuthorizationFailed
                 | Code::ClusterAuthorizationFailed,
             ) => Err(self.failed(action, error)),
-            // It moved right after it was asked: see `await_coordinator`.
+            // It moved right after it was asked: see [`KafkaSource::committed`].
             Some(code) if COORDINATOR_LOADS.contains(&code) => Err(self.unavailable(said(error))),
             Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => {
                 tracing::warn!(cause = said(error), "topic or partition does not exist");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{Case, broker, end_of, events, kcat, lent, produce, received};
-use crate::network::{NOTICED, Running, eventually, number};
+use crate::network::{NOTICED, Running, Throttle, eventually, number};
 
 const PIPE: &str = "@app:name('Pipe')
 @source(type='kafka', bootstrap.servers='{broker}', topic.list='pipe-in', group.id='pipe', threading.option='single.thread', @map(type='json'))
@@ -51,6 +51,39 @@ fn a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost(
     assert_eq!(run.stop().0, Some(0));
     let expect: Vec<String> = (0..1500).map(|i| i.to_string()).collect();
     assert_eq!(received(&broker, "named-out"), expect);
+}
+
+const SLOW: &str = "@app:name('Slow')
+@source(type='kafka', bootstrap.servers='127.0.0.1:{port}', topic.list='slow-in', group.id='{group}', threading.option='single.thread', {partitions}@map(type='json'))
+define stream S (n int);
+@sink(type='log', prefix='in')
+define stream Seen (n int);
+from S select n insert into Seen;
+";
+
+/// One that takes longer than a question is waited for is asked on, by the same client: a new one would begin
+/// with more questions, and be given up as well.
+// shows: source kafka lost
+#[test]
+fn a_broker_that_answers_slowly_is_reached_all_the_same() {
+    // The first answer of a connection, which says what the broker can do, has five hundred.
+    const BYTES_PER_SECOND: u64 = 80;
+    let Some(broker) = broker() else { return };
+    produce(broker, "slow-in", 0, events(0..10));
+    for (group, partitions) in [("slow-member", ""), ("slow", "partition.no.list='0', ")] {
+        let slow = Throttle::of_answers(broker.port(), BYTES_PER_SECOND);
+        let text = SLOW
+            .replace("{port}", &slow.port.to_string())
+            .replace("{group}", group)
+            .replace("{partitions}", partitions);
+        let case = Case::new(broker, &text);
+        let run = case.start();
+        run.err_has("has not answered for", 1);
+        run.err_has("source is ready", 1);
+        run.out_has("data=[9]", 1);
+        assert!(!run.err().contains("cannot connect"), "{}", run.err());
+        assert_eq!(run.stop().0, Some(0));
+    }
 }
 
 // shows: sink kafka resume
