@@ -330,13 +330,15 @@ impl Serving {
                 (delivery, Some(safe))
             }
         };
+        if let Some(safe) = safe {
+            // Noted before it is handed over: the session may end at each wait, and what the app has must be
+            // acknowledged. One that it does not get is forgotten with its receipt. The other end ends first
+            // only where the source stops.
+            unacknowledged.send(Unacknowledged { tag, safe }).await.ok();
+        }
         if self.ingress.push(delivery).await.is_err() {
             // The source stops, and ends this session.
             std::future::pending::<()>().await;
-        }
-        if let Some(safe) = safe {
-            // The other end ends first only where the source stops.
-            unacknowledged.send(Unacknowledged { tag, safe }).await.ok();
         }
     }
 
