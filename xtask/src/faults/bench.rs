@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,8 +30,10 @@ pub(super) struct Bench {
     pub dir: PathBuf,
     pub binary: PathBuf,
     pub scale: Scale,
-    /// What the last pair came to, in a line.
+    /// What the case or pair came to, in a line.
     figures: Mutex<String>,
+    /// This machine lacks something that the case needs.
+    is_skipped: AtomicBool,
     _temporary: tempfile::TempDir,
 }
 
@@ -81,12 +84,24 @@ impl Bench {
             binary,
             scale,
             figures: Mutex::default(),
+            is_skipped: AtomicBool::new(false),
             _temporary: temporary,
         })
     }
 
     pub fn figures(&self) -> MutexGuard<'_, String> {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The case shows nothing on this machine: it has neither passed nor failed.
+    pub fn skip(&self, cause: &str) {
+        println!("        {cause}");
+        self.is_skipped.store(true, Ordering::Relaxed);
+    }
+
+    /// Was the case skipped? The next one is asked for itself.
+    pub fn was_skipped(&self) -> bool {
+        self.is_skipped.swap(false, Ordering::Relaxed)
     }
 
     pub fn clean(&self) -> anyhow::Result<()> {

@@ -39,7 +39,7 @@ const FAILED: &[(&str, &str)] = &[
     ("unlink,unlinkat", "EACCES"),
 ];
 
-fn has_strace() -> bool {
+fn has_strace(bench: &Bench) -> bool {
     let asked = Command::new("strace")
         .arg("-V")
         .stdout(Stdio::null())
@@ -47,7 +47,7 @@ fn has_strace() -> bool {
         .status();
     let is_there = asked.is_ok_and(|status| status.success());
     if !is_there {
-        println!("        skipped: the command 'strace' is needed (package strace)");
+        bench.skip("the command 'strace' is needed (package strace)");
     }
     is_there
 }
@@ -176,9 +176,10 @@ fn each(
 }
 
 pub fn killed(bench: &Bench) -> anyhow::Result<()> {
-    if !has_strace() {
+    if !has_strace(bench) {
         return Ok(());
     }
+    let mut moments = 0;
     for calls in KILLED_AT {
         let (count, is_all) = each(bench, |number| {
             changed(bench, calls, &format!("signal=KILL:when={number}"))?;
@@ -190,14 +191,17 @@ pub fn killed(bench: &Bench) -> anyhow::Result<()> {
         .with_context(|| format!("killed at {calls}"))?;
         let all = if is_all { " (all)" } else { "" };
         println!("        killed at {calls}: {count} moments{all}, lost 0, doubled 0");
+        moments += count;
     }
+    *bench.figures() = format!("{moments} moments, lost 0, doubled 0");
     Ok(())
 }
 
 pub fn failed(bench: &Bench) -> anyhow::Result<()> {
-    if !has_strace() {
+    if !has_strace(bench) {
         return Ok(());
     }
+    let mut failures = 0;
     for (calls, error) in FAILED {
         let mut ended = 0;
         let (count, is_all) = each(bench, |number| {
@@ -231,7 +235,10 @@ pub fn failed(bench: &Bench) -> anyhow::Result<()> {
             "        {error} of {calls}: {count} calls{all}, {ended} ended the run with a message; rows lost 0, \
              doubled 0, acknowledged in vain 0"
         );
+        failures += count;
     }
+    *bench.figures() =
+        format!("{failures} calls failed, rows lost 0, doubled 0, acknowledged in vain 0");
     Ok(())
 }
 

@@ -15,6 +15,9 @@ use anyhow::{Context as _, ensure};
 
 use crate::cargo::cargo;
 
+/// Package and folder of this program, whose tests are named as well.
+const XTASK: &str = "xtask";
+
 const PAGE: &str = "docs/internals/faults.md";
 const RECORDS: &str = "docs/internals/faults.tsv";
 /// In front of the table of pairs, which is made as a whole.
@@ -90,7 +93,9 @@ pub fn is_id(name: &str) -> bool {
 pub fn rows() -> anyhow::Result<Vec<Row>> {
     let page = fs::read_to_string(root().join(PAGE)).context(PAGE)?;
     let mut sources = Vec::new();
-    read_sources(&root().join("crates"), &mut sources)?;
+    for folder in ["crates", XTASK] {
+        read_sources(&root().join(folder), &mut sources)?;
+    }
     let rows = page.lines().filter_map(cells).map(|cells| {
         let parts = parts(cells[2], &sources).with_context(|| format!("row {}", cells[0]))?;
         Ok(Row {
@@ -138,7 +143,11 @@ fn test(name: &str, sources: &[(PathBuf, String)]) -> anyhow::Result<Part> {
     let is_there = |text: &str| heads.iter().any(|head| text.contains(head.as_str()));
     let found = sources.iter().find(|(_, text)| is_there(text));
     let (path, _) = found.with_context(|| format!("there is no test '{name}'"))?;
-    let path = path.strip_prefix(root().join("crates"))?;
+    let filter = name.strip_prefix("it::").unwrap_or(name).to_owned();
+    let Ok(path) = path.strip_prefix(root().join("crates")) else {
+        let target = [XTASK, "--bin", XTASK].map(str::to_owned).to_vec();
+        return Ok(Part::Test { target, filter });
+    };
     let mut folders = path.iter().map(|part| part.to_string_lossy().into_owned());
     let (folder, below, third) = (folders.next(), folders.next(), folders.next());
     let folder = folder.unwrap_or_default();
@@ -154,10 +163,7 @@ fn test(name: &str, sources: &[(PathBuf, String)]) -> anyhow::Result<Part> {
             .to_vec(),
         _ => vec![package(&folder), "--lib".to_owned()],
     };
-    Ok(Part::Test {
-        target,
-        filter: name.strip_prefix("it::").unwrap_or(name).to_owned(),
-    })
+    Ok(Part::Test { target, filter })
 }
 
 fn package(folder: &str) -> String {

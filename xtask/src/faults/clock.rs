@@ -39,7 +39,7 @@ fn counted(path: &Path) -> u64 {
 
 pub fn jumps(bench: &Bench) -> anyhow::Result<()> {
     let Some(library) = library() else {
-        println!("        skipped: libfaketime is needed (package faketime)");
+        bench.skip("libfaketime is needed (package faketime)");
         return Ok(());
     };
     let dir = bench.dir.display();
@@ -77,13 +77,15 @@ pub fn jumps(bench: &Bench) -> anyhow::Result<()> {
     let log = fs::read_to_string(bench.path("log"))?;
     let longest = played.with_context(|| log.clone())?;
     ensure!(status.success(), "{status}:\n{log}");
-    println!(
-        "        {} jumps of the clock, {} events: each counted once by timeBatch and expired once by time; \
+    let figures = format!(
+        "{} jumps of the clock, {} events: each counted once by timeBatch and expired once by time; \
          longest wait for a window {} ms",
         JUMPS.len(),
         EVENTS * (JUMPS.len() as u64 + 1),
         longest.as_millis()
     );
+    println!("        {figures}");
+    *bench.figures() = figures;
     Ok(())
 }
 

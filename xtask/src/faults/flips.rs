@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value as Json;
 
-use super::bench::{Bench, Scale};
+use super::bench::{Bench, Scale, finish};
 use super::chance::Chance;
 
 /// How many changes are tried.
@@ -17,11 +17,31 @@ const TRIES: u64 = 1000;
 /// With `--sample`.
 const TRIES_SAMPLE: u64 = 100;
 
-/// Rejected lines of the run that is damaged.
+/// Rejected lines of the run that is damaged, and events of it that were not delivered.
 const REJECTED: u64 = 40;
+const UNDELIVERED: u64 = 20;
+const KEPT: u64 = REJECTED + UNDELIVERED;
+
+/// Events that change rows which the app holds, and how many rows these are: saves of them have changes
+/// alone, and come to so much that they are merged.
+const COUNTED: u64 = 1_500_000;
+const ROWS: u64 = 20_000;
 
 /// Files of the database.
 const DATABASE: [&str; 3] = ["out.db", "out.db-wal", "out.db-shm"];
+
+/// Kinds of files of which there must be some.
+const KINDS: [&str; 7] = [
+    "apps",
+    "current",
+    "id",
+    MERGED,
+    "rejected",
+    CHANGES,
+    "undelivered",
+];
+const MERGED: &str = "merged snapshot";
+const CHANGES: &str = "snapshot of changes";
 
 /// What became of the changes of one kind of file.
 #[derive(Default)]
@@ -81,11 +101,68 @@ fn listed(bench: &Bench) -> anyhow::Result<(u64, u64, bool)> {
     Ok((events, count, is_exact))
 }
 
+/// The number of a snapshot.
+fn epoch_of(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_prefix("snapshot-")?.parse().ok()
+}
+
+/// Numbers of the snapshots, in order.
+fn epochs(all: &Files) -> Vec<u64> {
+    let mut epochs: Vec<u64> = all.keys().filter_map(|path| epoch_of(path)).collect();
+    epochs.sort_unstable();
+    epochs
+}
+
+/// Does a snapshot say all by itself? The epoch whose changes it has stands in its head, and is 0 then.
+fn is_whole(bytes: &[u8]) -> bool {
+    let before = bytes.get(40..48);
+    before.is_some_and(|before| before.iter().all(|byte| *byte == 0))
+}
+
+/// Files by kind.
+fn kinds<'a>(bench: &Bench, all: &'a Files) -> BTreeMap<String, Vec<&'a PathBuf>> {
+    let state = bench.path("state");
+    let mut kinds: BTreeMap<String, Vec<&PathBuf>> = BTreeMap::new();
+    for (path, bytes) in all {
+        if !path.starts_with(&state) || bytes.is_empty() {
+            continue;
+        }
+        let kind = match epoch_of(path) {
+            Some(_) if is_whole(bytes) => MERGED.to_owned(),
+            Some(_) => CHANGES.to_owned(),
+            None => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                name.split('-').next().unwrap_or_default().to_owned()
+            }
+        };
+        kinds.entry(kind).or_default().push(path);
+    }
+    kinds
+}
+
+/// The events that are counted in the rows of the saved state.
+fn counted(bench: &Bench) -> anyhow::Result<u64> {
+    let output = Command::new(&bench.binary)
+        .args(["state", "show"])
+        .arg(bench.path("state"))
+        .arg("--app")
+        .arg(bench.path("copier.siddhi"))
+        .args(["--json", "--query", "from Held select sum(times) as times"])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "state show: {said}");
+    let answer: Json = serde_json::from_slice(&output.stdout)?;
+    let times = answer["rows"][0][0].as_u64();
+    times.with_context(|| format!("no count in {answer}"))
+}
+
 fn rows(bench: &Bench) -> anyhow::Result<Vec<String>> {
     bench.sql(&bench.path("out.db"), "select id from T order by rowid")
 }
 
-/// Two runs, so that there are two saves; rejected lines in both.
+/// Runs that save one after the other, with lines that are rejected and events that are not delivered; the
+/// last one saves so often that changes are merged.
 fn prepare(bench: &Bench) -> anyhow::Result<(PathBuf, Files)> {
     let app = format!(
         "@app:name('Copier')\n\
@@ -93,9 +170,16 @@ fn prepare(bench: &Bench) -> anyhow::Result<(PathBuf, Files)> {
          define stream Lines (id string, amount double);\n\
          @store(type='rdbms', jdbc.url='jdbc:sqlite:{}')\n\
          define table T (id string, amount double);\n\
-         from Lines select id, amount insert into T;\n",
+         @PrimaryKey('id') define table Held (id string, times long);\n\
+         @sink(type='http', publisher.url='http://127.0.0.1:{}/', on.error='STORE', @map(type='json'))\n\
+         define stream Away (id string);\n\
+         from Lines[amount == 1.5] select id, amount insert into T;\n\
+         from Lines[amount == 2.5] select id insert into Away;\n\
+         from Lines[amount == 3.5] select id, count() as times group by id\n\
+         update or insert into Held on Held.id == id;\n",
         bench.path("in").display(),
-        bench.path("out.db").display()
+        bench.path("out.db").display(),
+        testservers::free_port()?
     );
     let path = bench.path("copier.siddhi");
     fs::write(&path, app)?;
@@ -104,12 +188,30 @@ fn prepare(bench: &Bench) -> anyhow::Result<(PathBuf, Files)> {
         let bad: String = (0..REJECTED / 2)
             .map(|i| format!("{name}{i},much\n"))
             .collect();
-        fs::write(bench.path("in").join(name), format!("{name},1.5\n{bad}"))?;
+        let lost: String = (0..UNDELIVERED / 2)
+            .map(|i| format!("{name}{i},2.5\n"))
+            .collect();
+        fs::write(
+            bench.path("in").join(name),
+            format!("{name},1.5\n{bad}{lost}"),
+        )?;
         bench.run(&path)?.ended(4)?;
     }
-    ensure!(listed(bench)? == (REJECTED, 0, true) && rows(bench)? == ["a", "b"]);
     let mut all = Files::new();
     files(&bench.path("state"), &mut all)?;
+    let before = epochs(&all).last().copied().unwrap_or(0);
+    let counted_lines: String = (0..COUNTED)
+        .map(|i| format!("{},3.5\n", i % ROWS))
+        .collect();
+    fs::write(bench.path("in").join("c"), counted_lines)?;
+    finish(bench.start(&path, &["--state-interval", "10ms"])?)?.ended(0)?;
+    ensure!(listed(bench)? == (KEPT, 0, true) && rows(bench)? == ["a", "b"]);
+    ensure!(counted(bench)? == COUNTED);
+    all.clear();
+    files(&bench.path("state"), &mut all)?;
+    // A run begins with a whole snapshot, which goes when a later one is whole as well.
+    let first = epochs(&all).first().copied().unwrap_or(0);
+    ensure!(first > before + 1, "nothing was merged after {before}");
     for name in DATABASE {
         if let Ok(bytes) = fs::read(bench.path(name)) {
             all.insert(bench.path(name), bytes);
@@ -142,15 +244,19 @@ fn judge(bench: &Bench, app: &Path, outcome: &mut Outcome) -> anyhow::Result<()>
     );
     let (events, missing, is_exact) = listed(bench)?;
     let has_all = match is_exact {
-        true => events + missing == REJECTED,
-        false => missing > 0 && events + missing <= REJECTED,
+        true => events + missing == KEPT,
+        false => missing > 0 && events + missing <= KEPT,
     };
     ensure!(
         has_all,
-        "{events} events, {missing} said to be missing, of {REJECTED}"
+        "{events} events, {missing} said to be missing, of {KEPT}"
     );
-    let rows = rows(bench)?;
-    ensure!(rows == ["a", "b"], "rows {rows:?}:\n{}", ran.stderr);
+    let (rows, counted) = (rows(bench)?, counted(bench)?);
+    ensure!(
+        rows == ["a", "b"] && counted == COUNTED,
+        "rows {rows:?}, {counted} events counted of {COUNTED}:\n{}",
+        ran.stderr
+    );
     if missing > 0 || ran.stderr.contains("cannot use saved state") {
         outcome.said += 1;
     } else {
@@ -206,11 +312,11 @@ fn backups(bench: &Bench, chance: &mut Chance) -> anyhow::Result<()> {
 
 pub fn all(bench: &Bench) -> anyhow::Result<()> {
     let (app, all) = prepare(bench)?;
-    let state = bench.path("state");
-    let kinds: Vec<&PathBuf> = all
-        .keys()
-        .filter(|path| path.starts_with(&state) && !all[*path].is_empty())
-        .collect();
+    let kinds = kinds(bench, &all);
+    for kind in KINDS {
+        ensure!(kinds.contains_key(kind), "no file '{kind}' was saved");
+    }
+    let kinds: Vec<(String, Vec<&PathBuf>)> = kinds.into_iter().collect();
     let mut outcomes: BTreeMap<String, Outcome> = BTreeMap::new();
     let mut chance = Chance(1);
     backups(bench, &mut chance)?;
@@ -220,7 +326,9 @@ pub fn all(bench: &Bench) -> anyhow::Result<()> {
     };
     for number in 0..tries {
         restore(bench, &all)?;
-        let path = kinds[chance.below(kinds.len() as u64) as usize];
+        // Of each kind as many, however many files it has.
+        let (kind, paths) = &kinds[chance.below(kinds.len() as u64) as usize];
+        let path = paths[chance.below(paths.len() as u64) as usize];
         let mut bytes = all[path].clone();
         let at = chance.below(bytes.len() as u64) as usize;
         let is_cut = chance.below(4) == 0;
@@ -231,13 +339,21 @@ pub fn all(bench: &Bench) -> anyhow::Result<()> {
         }
         fs::write(path, bytes)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let kind = name.split('-').next().unwrap_or_default().to_owned();
-        let outcome = outcomes.entry(kind).or_default();
+        let outcome = outcomes.entry(kind.clone()).or_default();
         if let Err(error) = judge(bench, &app, outcome) {
             let what = if is_cut { "cut at" } else { "flip in" };
             bail!("change {number}, {what} byte {at} of '{name}': {error:#}");
         }
     }
+    let sum = |of: fn(&Outcome) -> u64| outcomes.values().map(of).sum::<u64>();
+    *bench.figures() = format!(
+        "{tries} changes of {} kinds of files: refused with a remedy {}, said and gone on {}, without effect {}, \
+         silent 0",
+        outcomes.len(),
+        sum(|outcome| outcome.refused),
+        sum(|outcome| outcome.said),
+        sum(|outcome| outcome.harmless)
+    );
     for (kind, outcome) in &outcomes {
         println!(
             "        {kind}: {} changes; refused with a remedy {}, run and said {}, without effect {}",

@@ -56,14 +56,16 @@ pub fn large_bodies(bench: &Bench) -> anyhow::Result<()> {
     child.kill().ok();
     child.wait()?;
     let (answers, peak, now) = played?;
-    println!(
-        "        {} clients with {} MB each, --memory-limit {LIMIT_MB}MB: peak {peak} MB, then {now} MB; {} taken, \
+    let figures = format!(
+        "{} clients with {} MB each, --memory-limit {LIMIT_MB}MB: peak {peak} MB, then {now} MB; {} taken, \
          {} asked to come again",
         answers.len(),
         BODY_BYTES >> 20,
         answers.iter().filter(|answer| *answer == "200").count(),
         answers.iter().filter(|answer| *answer == "503").count(),
     );
+    println!("        {figures}");
+    *bench.figures() = figures;
     let is_known = |answer: &String| answer == "200" || answer == "503";
     ensure!(answers.iter().all(is_known), "{answers:?}");
     ensure!(peak <= LIMIT_MB + BEYOND_MB, "{peak} MB");

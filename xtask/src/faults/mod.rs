@@ -238,11 +238,13 @@ fn tried(
     bench.clean()?;
     let outcome = case();
     let (took, is_passed) = (started.elapsed(), outcome.is_ok());
+    let is_skipped = is_passed && bench.was_skipped();
     match outcome {
+        Ok(()) if is_skipped => println!("skipped {name}"),
         Ok(()) => println!("passed  {name} ({:.1} s)", took.as_secs_f64()),
         Err(error) => println!("FAILED  {name}: {error:#}"),
     }
-    if options.is_recorded {
+    if options.is_recorded && !is_skipped {
         let figures = std::mem::take(&mut *bench.figures());
         let record = Record::now(is_passed, took, &figures)?;
         let pairs: Vec<&str> = PAIRS.iter().map(|pair| pair.name).collect();

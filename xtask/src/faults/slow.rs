@@ -74,7 +74,7 @@ impl Files {
 /// Starts analyzer and copier as published; `None` where the published apps are not there.
 fn start(bench: &Bench) -> anyhow::Result<Option<Child>> {
     let Some(apps) = crate::shared("apps") else {
-        println!("skipped: the published apps are not there (no folder ../shared)");
+        bench.skip("the published apps are not there (no folder ../shared)");
         return Ok(None);
     };
     let replace = format!("{PUBLISHED_FOLDER}={}", bench.dir.display());

@@ -55,9 +55,7 @@ pub fn full_disk(bench: &Bench) -> anyhow::Result<()> {
         .stderr(Stdio::null())
         .status()?;
     if !mounted.success() {
-        println!(
-            "skipped a full disk: this machine does not let us mount (RLIMIT_FSIZE is tested)"
-        );
+        bench.skip("this machine does not let us mount (RLIMIT_FSIZE is tested)");
         return Ok(());
     }
     let result = fill_and_free(bench, &mount);

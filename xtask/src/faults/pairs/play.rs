@@ -56,7 +56,7 @@ impl Site {
             match order.start(name) {
                 Ok(server) => site.servers.push((name, server)),
                 Err(error @ testservers::Error::Missing { .. }) => {
-                    println!("        skipped: {error}");
+                    bench.skip(&error.to_string());
                     return Ok(None);
                 }
                 Err(error) => return Err(error.into()),
