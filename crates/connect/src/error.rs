@@ -17,6 +17,14 @@ pub enum Error {
         #[source]
         cause: Cause,
     },
+    /// The other side was reached and refuses the login. The caller tries again, and seldom: some lock an
+    /// account after a number of tries.
+    #[error("cannot log in to {peer}")]
+    Denied {
+        peer: String,
+        #[source]
+        cause: Cause,
+    },
     /// An address of this machine cannot be listened on now, mostly because another process has it; the
     /// caller waits and tries again.
     #[error("cannot listen on {address}")]
@@ -53,6 +61,13 @@ impl Error {
         }
     }
 
+    pub fn denied(peer: impl Into<String>, cause: impl Into<Cause>) -> Error {
+        Error::Denied {
+            peer: peer.into(),
+            cause: cause.into(),
+        }
+    }
+
     /// `address`: host and port.
     pub fn listen(address: impl Into<String>, cause: impl Into<Cause>) -> Error {
         Error::Listen {
@@ -70,7 +85,10 @@ impl Error {
 
     /// Is it worth trying again later?
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, Error::Unavailable { .. } | Error::Listen { .. })
+        matches!(
+            self,
+            Error::Unavailable { .. } | Error::Denied { .. } | Error::Listen { .. }
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! When to try again, and which of many equal reports are worth a line.
 //!
-//! There is one schedule for all who wait for a destination: sinks with `on.error='WAIT'`, and
-//! connectors that send one message again. What is logged as the pause is the pause.
+//! There is one schedule for all who wait for a peer that is away: sources, sinks, stores, and connectors that
+//! send one message again. What is logged as the pause is the pause.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The pauses of [`RetrySchedule::waiting`] before the jitter, in milliseconds. Who only starts again
-/// is found at once.
-const WAITING_MS: [u64; 7] = [100, 200, 400, 800, 1_600, 3_200, 5_000];
+/// is found at once, and who comes back after long within five seconds, the connecting included.
+const WAITING_MS: [u64; 7] = [100, 200, 400, 800, 1_600, 3_200, 4_000];
 
 /// A pause is shorter than its step by at most one part in this many, so that those who lost the same
 /// destination at once do not come back at once.
@@ -24,8 +24,10 @@ pub struct RetrySchedule {
 }
 
 impl RetrySchedule {
-    /// For who holds back events until the destination takes them: 0.1 s, then twice as long each
-    /// time, 5 s at most.
+    /// The longest pause.
+    pub const MAX: Duration = Duration::from_millis(WAITING_MS[WAITING_MS.len() - 1]);
+
+    /// For what is away: 0.1 s, then twice as long each time, 4 s at most.
     pub const fn waiting() -> RetrySchedule {
         RetrySchedule {
             steps_ms: &WAITING_MS,
@@ -154,7 +156,7 @@ mod tests {
     #[test]
     fn pauses_grow_to_their_bound_and_start_again() {
         let mut schedule = RetrySchedule::waiting();
-        for step in WAITING_MS.iter().chain([&5_000, &5_000]) {
+        for step in WAITING_MS.iter().chain([&4_000, &4_000]) {
             let pause = schedule.next_pause().as_millis() as u64;
             assert!(
                 (step - step / 5..=*step).contains(&pause),

@@ -21,7 +21,7 @@ use connect::rows::Rejected;
 use event::{Batch, Schema};
 use plan::StreamId;
 
-use crate::backoff::{Backoff, LogThrottle, Reminder, RetrySchedule, seconds};
+use crate::backoff::{Backoff, LogThrottle, Reminder, seconds};
 use crate::checkpoint::{Checkpoint, Phase};
 use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
@@ -123,54 +123,15 @@ pub(crate) struct SinkSlot {
     pub is_said_ready: bool,
     /// The mapper has what it needs.
     pub is_ready: bool,
-    pub pauses: Pauses,
+    pub backoff: Backoff,
     pub next_try: Option<Instant>,
     /// When the sink wants to look after its connection.
     pub next_look: Option<Instant>,
-    /// When it is said again that the destination is away, where it is tried often.
+    /// When it is said again that the destination is away.
     pub reminder: Reminder,
     pub warn_throttle: LogThrottle,
     /// Of flushes and commits that do not work, since the last that did.
     pub flush_throttle: LogThrottle,
-}
-
-/// The pauses between the tries of a sink.
-pub(crate) enum Pauses {
-    /// Nothing waits for it: it is tried in the background.
-    Behind(Backoff),
-    /// Events wait for it (`on.error='WAIT'`).
-    Waiting(RetrySchedule),
-}
-
-impl Pauses {
-    fn of(on_unreachable: OnUnreachable) -> Pauses {
-        match on_unreachable {
-            OnUnreachable::Wait => Pauses::Waiting(RetrySchedule::waiting()),
-            _ => Pauses::Behind(Backoff::default()),
-        }
-    }
-
-    fn next_pause(&mut self) -> Duration {
-        match self {
-            Pauses::Behind(backoff) => backoff.next_pause(),
-            Pauses::Waiting(schedule) => schedule.next_pause(),
-        }
-    }
-
-    /// The destination has let itself be reached, which says little of what it will take.
-    fn connected(&mut self) {
-        if let Pauses::Behind(backoff) = self {
-            backoff.succeeded();
-        }
-    }
-
-    /// The destination has taken something.
-    fn worked(&mut self) {
-        match self {
-            Pauses::Behind(backoff) => backoff.succeeded(),
-            Pauses::Waiting(schedule) => schedule.succeeded(),
-        }
-    }
 }
 
 impl SinkSlot {
@@ -202,7 +163,7 @@ impl SinkSlot {
             is_connected: false,
             is_said_ready: false,
             is_ready: false,
-            pauses: Pauses::of(on_unreachable),
+            backoff: Backoff::default(),
             next_try: None,
             next_look: Some(Instant::now()),
             reminder: Reminder::default(),
@@ -360,20 +321,7 @@ impl SinkThread {
         }
     }
 
-    fn try_connect(&mut self, slot: usize) -> bool {
-        let pause = self.slots[slot].pauses.next_pause();
-        let is_connected = self.connect(slot, pause);
-        let slot = &mut self.slots[slot];
-        if is_connected {
-            slot.pauses.connected();
-        } else {
-            slot.next_try = Some(Instant::now() + pause);
-        }
-        is_connected
-    }
-
-    /// `pause`: until the next try, should this one fail.
-    fn connect(&mut self, slot_number: usize, pause: Duration) -> bool {
+    fn try_connect(&mut self, slot_number: usize) -> bool {
         let slot = &mut self.slots[slot_number];
         let ready = slot.encoder.ready();
         slot.is_ready |= ready.is_ok();
@@ -386,6 +334,13 @@ impl SinkThread {
         };
         let no_port = matches!(error, connect::Error::Listen { .. }).then(|| chain(&error));
         self.health.member().tried_sink(slot.number, no_port);
+        // Where events wait, a refusal is looked at again soon, unless that may cost the account.
+        let is_denied = matches!(error, connect::Error::Denied { .. });
+        let pause = match slot.on_unreachable {
+            OnUnreachable::Wait if !is_denied => slot.backoff.away(),
+            _ => slot.backoff.after(&error),
+        };
+        slot.next_try = Some(Instant::now() + pause);
         slot.set_away(&chain(&error), Some(pause));
         slot.is_said_ready = false;
         slot.metrics.retries.add(1);
@@ -393,7 +348,7 @@ impl SinkThread {
             self.end(slot_number, chain(&error));
             return false;
         }
-        if matches!(slot.pauses, Pauses::Waiting(_)) && !slot.reminder.is_due() {
+        if !slot.reminder.is_due() {
             return false;
         }
         let (label, sink) = (&slot.metrics.label, slot.name());
@@ -515,7 +470,7 @@ impl SinkThread {
             let cause = if self.slots[slot].is_connected {
                 match self.slots[slot].sink.publish(message) {
                     Ok(()) => {
-                        self.slots[slot].pauses.worked();
+                        self.slots[slot].backoff.succeeded();
                         if has_retried {
                             self.slots[slot].flush_throttle = LogThrottle::default();
                         }
@@ -592,7 +547,7 @@ impl SinkThread {
             let until = self.slots[slot].next_try.take();
             let pause = match until {
                 Some(until) => until.saturating_duration_since(Instant::now()),
-                None => self.slots[slot].pauses.next_pause(),
+                None => self.slots[slot].backoff.away(),
             };
             if self.health.pause(pause) || self.try_connect(slot) {
                 return;
@@ -701,7 +656,7 @@ impl SinkThread {
         }
         // That nothing is on its way to a destination that is away says nothing of what it takes.
         if slot.is_connected {
-            slot.pauses.worked();
+            slot.backoff.succeeded();
             slot.flush_throttle = LogThrottle::default();
         }
         Ok(())

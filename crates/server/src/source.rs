@@ -15,7 +15,7 @@ use connect::row_decoder::RowDecoder;
 use connect::rows::{Lines, Properties, Rejected};
 
 use crate::activity::{ActivityTracker, SourceState};
-use crate::backoff::{Backoff, seconds};
+use crate::backoff::{Backoff, Reminder, RetrySchedule, seconds};
 use crate::clock::Clock;
 use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
@@ -285,9 +285,9 @@ impl SourceThread {
             has_begun: false,
             is_given_up: false,
         };
-        let mut backoff = Backoff::default();
+        let (mut backoff, mut reminder) = (Backoff::default(), Reminder::default());
         loop {
-            let since = activity.count();
+            let (since, begun) = (activity.count(), Instant::now());
             link.was_busy = false;
             link.was_connected = false;
             link.look_since = since;
@@ -298,8 +298,10 @@ impl SourceThread {
                 Err(error) => Err(error),
             };
             metrics.is_connected.store(false, Ordering::Relaxed);
-            if link.was_connected {
+            // One that is let in and thrown out again is tried at growing intervals as well.
+            if link.was_connected && begun.elapsed() >= RetrySchedule::MAX {
                 backoff.succeeded();
+                reminder = Reminder::default();
             }
             match result {
                 Ok(Finished::Ended | Finished::Stopped) | Err(connect::Error::Stopped) => {
@@ -312,14 +314,16 @@ impl SourceThread {
                 }
                 Err(error) if error.is_unavailable() => {
                     let cause = chain(&error);
-                    let pause = backoff.next_pause();
+                    let pause = backoff.after(&error);
                     metrics.retries.add(1);
-                    tracing::error!(
-                        source = name,
-                        cause,
-                        again_in_seconds = seconds(pause),
-                        "cannot connect source"
-                    );
+                    if reminder.is_due() {
+                        tracing::error!(
+                            source = name,
+                            cause,
+                            again_in_seconds = seconds(pause),
+                            "cannot connect source"
+                        );
+                    }
                     metrics.presence.lost(&cause, Some(pause));
                     let has_no_port = matches!(error, connect::Error::Listen { .. });
                     activity.retrying(activity_id, cause, since, has_no_port);
@@ -445,20 +449,22 @@ impl Link<'_> {
 
     /// Waits until the mapper has what it needs for the message. False: the source stops before.
     fn is_mappable(&mut self, payload: Payload<'_>) -> bool {
-        let mut backoff = Backoff::default();
+        let (mut backoff, mut reminder) = (Backoff::default(), Reminder::default());
         while let Err(error) = self.decoder.ready(Some(payload)) {
             if !error.is_unavailable() {
                 // The mapper rejects the message in its own words.
                 break;
             }
-            let pause = backoff.next_pause();
+            let pause = backoff.away();
             self.metrics.retries.add(1);
-            tracing::error!(
-                source = self.name,
-                cause = chain(&error),
-                again_in_seconds = seconds(pause),
-                "source is waiting for its mapper"
-            );
+            if reminder.is_due() {
+                tracing::error!(
+                    source = self.name,
+                    cause = chain(&error),
+                    again_in_seconds = seconds(pause),
+                    "source is waiting for its mapper"
+                );
+            }
             if self.source_handle.stops_within(pause) {
                 self.is_given_up = true;
                 return false;

@@ -18,7 +18,7 @@ use connect::component::{Answer, Refused, Store, Written};
 use event::{Batch, Schema};
 use plan::store::{Operation, OperationId, OperationKind};
 
-use crate::backoff::{Backoff, LogThrottle, seconds};
+use crate::backoff::{Backoff, LogThrottle, Reminder, seconds};
 use crate::checkpoint::{Checkpoint, Phase};
 use crate::health::Health;
 use crate::metrics::{Counter, TableMetrics};
@@ -69,15 +69,32 @@ pub(crate) struct StoreBinding {
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// The store has undone the whole transaction.
-    Lost(String),
+    Lost(Loss),
     /// The apps cannot go on.
     Fatal(String),
+}
+
+/// Why a store has undone a transaction.
+#[derive(Debug)]
+pub(crate) struct Loss {
+    pub cause: String,
+    /// It cannot be reached, which is tried more often than what it refuses.
+    pub is_away: bool,
+}
+
+impl Loss {
+    fn of(error: &connect::Error) -> Loss {
+        Loss {
+            cause: chain(error),
+            is_away: error.is_unavailable(),
+        }
+    }
 }
 
 impl From<Trouble> for String {
     fn from(trouble: Trouble) -> String {
         match trouble {
-            Trouble::Lost(message) | Trouble::Fatal(message) => message,
+            Trouble::Lost(Loss { cause, .. }) | Trouble::Fatal(cause) => cause,
         }
     }
 }
@@ -158,7 +175,7 @@ impl StoreBinding {
         self.begin(context)?;
         match self.apply(id, batch, context) {
             Ok(()) => Ok(()),
-            Err(error) if self.store.has_lost() => Err(Trouble::Lost(chain(&error))),
+            Err(error) if self.store.has_lost() => Err(Trouble::Lost(Loss::of(&error))),
             Err(error) if error.is_unavailable() => self.unreachable(id, batch, &error, context),
             Err(error) if batch.chunk_count() <= 1 => {
                 self.reject(id, batch, &chain(&error), context);
@@ -186,7 +203,7 @@ impl StoreBinding {
             let part = batch.slice_chunks(chunks.clone());
             match self.apply(id, &part, context) {
                 Ok(()) => {}
-                Err(error) if self.store.has_lost() => return Err(Trouble::Lost(chain(&error))),
+                Err(error) if self.store.has_lost() => return Err(Trouble::Lost(Loss::of(&error))),
                 Err(error) if error.is_unavailable() => {
                     self.unreachable(id, &part, &error, context)?;
                 }
@@ -214,12 +231,13 @@ impl StoreBinding {
             self.store.connect()?;
             self.apply(id, batch, context)
         })
-        .map_err(|message| {
-            if self.store.has_lost() {
-                Trouble::Lost(message)
-            } else {
-                Trouble::Fatal(message)
-            }
+        .map_err(|cause| match self.store.has_lost() {
+            // It was reached, or would still be tried.
+            true => Trouble::Lost(Loss {
+                cause,
+                is_away: false,
+            }),
+            false => Trouble::Fatal(cause),
         })
     }
 
@@ -307,14 +325,16 @@ impl StoreBinding {
         let name = self.name();
         let key = context.store_key.as_bytes();
         let epoch = if self.has_epochs { epoch } else { 0 };
-        let mut is_lost = false;
+        let mut is_away_lost = None;
         let metrics = Arc::clone(&self.metrics);
         let committed = retry(&name, Some(&metrics), context, || {
             let result = self.store.commit(epoch, key);
-            is_lost = result.is_err() && self.store.has_lost();
             match result {
                 // Trying again would only be told the same.
-                Err(error) if is_lost => Err(connect::Error::failed("committing", error)),
+                Err(error) if self.store.has_lost() => {
+                    is_away_lost = Some(error.is_unavailable());
+                    Err(connect::Error::failed("committing", error))
+                }
                 result => result,
             }
         });
@@ -323,8 +343,10 @@ impl StoreBinding {
                 self.in_transaction = false;
                 Ok(())
             }
-            Err(message) if is_lost => Err(Trouble::Lost(message)),
-            Err(message) => Err(Trouble::Fatal(message)),
+            Err(cause) => Err(match is_away_lost {
+                Some(is_away) => Trouble::Lost(Loss { cause, is_away }),
+                None => Trouble::Fatal(cause),
+            }),
         }
     }
 
@@ -364,7 +386,7 @@ pub(crate) fn retry<T>(
     context: &StoreContext,
     mut work: impl FnMut() -> Result<T, connect::Error>,
 ) -> Result<T, String> {
-    let mut backoff = Backoff::with_second(context.second);
+    let (mut backoff, mut reminder) = (Backoff::with_second(context.second), Reminder::default());
     let mut is_again = false;
     loop {
         match work() {
@@ -380,16 +402,18 @@ pub(crate) fn retry<T>(
             Err(error) if error.is_unavailable() && !context.gives_up => {
                 is_again = true;
                 let cause = chain(&error);
-                let pause = backoff.next_pause();
+                let pause = backoff.away();
                 if let Some(metrics) = metrics {
                     metrics.presence.lost(&cause, Some(pause));
                 }
-                tracing::error!(
-                    store = name,
-                    cause,
-                    again_in_seconds = seconds(pause),
-                    "cannot connect store"
-                );
+                if reminder.is_due() {
+                    tracing::error!(
+                        store = name,
+                        cause,
+                        again_in_seconds = seconds(pause),
+                        "cannot connect store"
+                    );
+                }
                 if context.health.pause(pause) {
                     let why = format!("{name}: {cause}");
                     context.health.leave(why.clone());

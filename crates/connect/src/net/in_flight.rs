@@ -96,7 +96,7 @@ impl InFlight {
     // ---- the thread of the sink ----
 
     /// Unless there is a connection: opens one on a worker, which then serves it. `serve` opens the
-    /// buffer first. `connected`: when that was done last.
+    /// buffer first. `connected`: when the last was opened.
     pub fn connect<S, F>(
         &self,
         network: &Network,
@@ -120,10 +120,11 @@ impl InFlight {
             tokio::spawn(serve(open.await?));
             Ok::<_, String>(())
         });
-        *connected = Some(Instant::now());
         opened
             .map_err(unavailable)?
-            .map_err(|cause| self.unavailable(cause))
+            .map_err(|cause| self.unavailable(cause))?;
+        *connected = Some(Instant::now());
+        Ok(())
     }
 
     pub fn is_connected(&self) -> bool {

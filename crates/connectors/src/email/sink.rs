@@ -257,7 +257,11 @@ impl Sink for EmailSink {
         let workers = self.network.workers().map_err(|e| self.unavailable(e))?;
         let opened = workers.wait_for(async move { Session::open(&server).await });
         let opened = opened.map_err(|e| self.unavailable(e))?;
-        self.session = Some(opened.map_err(|cause| self.unavailable(cause))?);
+        let opened = opened.map_err(|fault| match fault {
+            Fault::Lost(cause) | Fault::Later(cause) => self.unavailable(cause),
+            Fault::Never(cause) => Error::denied(self.label.clone(), cause),
+        });
+        self.session = Some(opened?);
         Ok(())
     }
 

@@ -125,16 +125,13 @@ impl SlowServer {
 
 impl Session {
     /// Connects and logs in.
-    pub async fn open(server: &Server) -> Result<Session, String> {
+    pub async fn open(server: &Server) -> Result<Session, Fault> {
         let opening = Session::open_slowly(server);
         let opened = tokio::time::timeout(server.connect_timeout + server.timeout, opening).await;
-        let opened = opened.unwrap_or_else(|_| {
+        opened.unwrap_or_else(|_| {
             Err(Fault::Lost(
                 "the server did not let us in in time".to_owned(),
             ))
-        });
-        opened.map_err(|fault| match fault {
-            Fault::Lost(cause) | Fault::Later(cause) | Fault::Never(cause) => cause,
         })
     }
 

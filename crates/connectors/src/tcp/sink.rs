@@ -138,10 +138,11 @@ impl Sink for TcpSink {
             tokio::spawn(async move { line.serve(stream).await });
             Ok(())
         });
-        self.connected = Some(Instant::now());
         connected
             .and_then(|connected| connected)
-            .map_err(|error| self.unavailable(error))
+            .map_err(|error| self.unavailable(error))?;
+        self.connected = Some(Instant::now());
+        Ok(())
     }
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {

@@ -245,7 +245,7 @@ pub(crate) fn wait_for_room(
     backoff: &mut Backoff,
     health: &Health,
 ) -> Result<(), String> {
-    let pause = backoff.next_pause();
+    let pause = backoff.refused();
     tracing::error!(
         cause,
         again_in_seconds = seconds(pause),

@@ -80,7 +80,7 @@ impl SinkThread {
                 return;
             };
             let Err(error) = work(epochs) else {
-                self.slots[slot].pauses.worked();
+                self.slots[slot].backoff.succeeded();
                 self.slots[slot].flush_throttle = LogThrottle::default();
                 return;
             };

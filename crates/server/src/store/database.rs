@@ -7,8 +7,8 @@ use connect::component::{Answer, KEPT_BYTES_MAX};
 use event::Batch;
 use plan::store::{OperationId, OperationKind};
 
-use super::{OnUnreachable, StoreBinding, StoreContext, StoreRows, Trouble, retry};
-use crate::backoff::{Backoff, seconds};
+use super::{Loss, OnUnreachable, StoreBinding, StoreContext, StoreRows, Trouble, retry};
+use crate::backoff::{Backoff, Reminder, seconds};
 use crate::rejected::SharedLog;
 use crate::report::chain;
 use crate::rows::weight_of;
@@ -81,7 +81,7 @@ impl Database {
         match written {
             Ok(()) => Ok(()),
             Err(Trouble::Fatal(message)) => Err(message),
-            Err(Trouble::Lost(cause)) => self.do_again(cause),
+            Err(Trouble::Lost(loss)) => self.do_again(loss),
         }
     }
 
@@ -93,7 +93,8 @@ impl Database {
         operation: OperationId,
         batch: Batch,
     ) -> Result<Answer, Failure> {
-        let mut backoff = Backoff::with_second(self.context.second);
+        let (mut backoff, mut reminder) =
+            (Backoff::with_second(self.context.second), Reminder::default());
         loop {
             let binding = &mut self.bindings[slot];
             binding
@@ -117,19 +118,23 @@ impl Database {
             };
             let cause = chain(&error);
             if binding.store.has_lost() {
-                self.do_again(cause).map_err(Failure::Fatal)?;
+                let is_away = error.is_unavailable();
+                self.do_again(Loss { cause, is_away })
+                    .map_err(Failure::Fatal)?;
                 continue;
             }
             if !error.is_unavailable() || binding.on_unreachable != OnUnreachable::Retry {
                 return Err(Failure::Refused(cause));
             }
-            let (name, pause) = (binding.name(), backoff.next_pause());
-            tracing::error!(
-                store = name,
-                cause,
-                again_in_seconds = seconds(pause),
-                "cannot connect store"
-            );
+            let (name, pause) = (binding.name(), backoff.away());
+            if reminder.is_due() {
+                tracing::error!(
+                    store = name,
+                    cause,
+                    again_in_seconds = seconds(pause),
+                    "cannot connect store"
+                );
+            }
             if self.context.health.pause(pause) {
                 self.context.health.leave(format!("{name}: {cause}"));
                 return Err(Failure::Fatal(cause));
@@ -141,9 +146,11 @@ impl Database {
     }
 
     /// The store has undone the transaction: waits, and does its writes again from the first.
-    fn do_again(&mut self, mut cause: String) -> Result<(), String> {
-        let mut backoff = Backoff::with_second(self.context.second);
+    fn do_again(&mut self, mut loss: Loss) -> Result<(), String> {
+        let (mut backoff, mut reminder) =
+            (Backoff::with_second(self.context.second), Reminder::default());
         loop {
+            let Loss { cause, is_away } = loss;
             if self.redo.is_too_long {
                 return Err(format!(
                     "{cause}; all writes since the last checkpoint were rolled back and are too \
@@ -151,12 +158,17 @@ impl Database {
                 ));
             }
             self.bindings.iter_mut().for_each(StoreBinding::forget);
-            let pause = backoff.next_pause();
-            tracing::error!(
-                cause,
-                again_in_seconds = seconds(pause),
-                "store rolled back its writes; retrying them"
-            );
+            let pause = match is_away {
+                true => backoff.away(),
+                false => backoff.refused(),
+            };
+            if reminder.is_due() {
+                tracing::error!(
+                    cause,
+                    again_in_seconds = seconds(pause),
+                    "store rolled back its writes; retrying them"
+                );
+            }
             if self.context.health.pause(pause) {
                 self.context.health.leave(cause.clone());
                 return Err(cause);
@@ -164,7 +176,7 @@ impl Database {
             match self.write_all_again() {
                 Ok(()) => return Ok(()),
                 Err(Trouble::Fatal(message)) => return Err(message),
-                Err(Trouble::Lost(again)) => cause = again,
+                Err(Trouble::Lost(again)) => loss = again,
             }
         }
     }
@@ -193,7 +205,7 @@ impl Database {
                     return Ok(());
                 }
                 Err(Trouble::Fatal(message)) => return Err(message),
-                Err(Trouble::Lost(cause)) => self.do_again(cause)?,
+                Err(Trouble::Lost(loss)) => self.do_again(loss)?,
             }
         }
     }

@@ -86,12 +86,10 @@ impl Mailbox {
     /// Connects, logs in and opens the folder; with it the validity of its numbers.
     pub fn open(&self) -> Result<(Wire, u32), Error> {
         let peer = self.peer();
-        let unavailable = |cause: String| Error::unavailable(peer.clone(), cause);
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| unavailable(error.to_string()))?;
-        let (session, validity, can_move, can_expunge) = runtime
-            .block_on(within(&peer, CONNECT, self.session()))
-            .map_err(unavailable)?;
+        let runtime = runtime.map_err(|error| Error::unavailable(peer.clone(), error))?;
+        let (session, validity, can_move, can_expunge) =
+            runtime.block_on(within(&peer, CONNECT, self.session()))?;
         let wire = Wire {
             runtime,
             session,
@@ -102,23 +100,36 @@ impl Mailbox {
         Ok((wire, validity))
     }
 
-    async fn session(&self) -> Result<(Session<Quiet>, u32, bool, bool), String> {
+    async fn session(&self) -> Result<(Session<Quiet>, u32, bool, bool), Error> {
+        let unavailable = |cause: String| Error::unavailable(self.peer(), cause);
         let place = (self.host.as_str(), self.port);
         let line = dial(place, CONNECT, self.tls.as_deref()).await;
-        let mut client = Client::new(Quiet(line.map_err(|error| error.to_string())?));
-        let greeting = client.read_response().await.map_err(|e| e.to_string())?;
-        if greeting.is_none() {
-            return Err("it closed the connection at once".to_owned());
+        let line = line.map_err(|error| unavailable(error.to_string()))?;
+        let mut client = Client::new(Quiet(line));
+        let greeting = client.read_response().await;
+        if greeting.map_err(|e| unavailable(e.to_string()))?.is_none() {
+            return Err(unavailable("it closed the connection at once".to_owned()));
         }
         let login = client.login(&self.user, &self.password).await;
-        let mut session =
-            login.map_err(|(error, _)| format!("it does not let '{}' in: {error}", self.user))?;
-        let capabilities = session.capabilities().await.map_err(said)?;
+        let mut session = login.map_err(|(error, _)| {
+            let cause = format!("it does not let '{}' in: {error}", self.user);
+            match error {
+                async_imap::error::Error::No(_) | async_imap::error::Error::Bad(_) => {
+                    Error::denied(self.peer(), cause)
+                }
+                _ => unavailable(cause),
+            }
+        })?;
+        let capabilities = session.capabilities().await;
+        let capabilities = capabilities.map_err(|error| unavailable(error.to_string()))?;
         let can = |name: &str| capabilities.has_str(name);
         let (can_move, can_expunge) = (can("MOVE"), can("UIDPLUS"));
-        let opened = session.select(&self.folder).await;
-        let opened = opened
-            .map_err(|error| format!("folder '{}' cannot be opened: {error}", self.folder))?;
+        let opened = session.select(&self.folder).await.map_err(|error| {
+            unavailable(format!(
+                "folder '{}' cannot be opened: {error}",
+                self.folder
+            ))
+        })?;
         Ok((
             session,
             opened.uid_validity.unwrap_or(1),
@@ -139,9 +150,11 @@ impl Wire {
             peer,
             ..
         } = self;
-        let done = async { work(session).await.map_err(said) };
-        let done = runtime.block_on(within(peer, ANSWER, done));
-        done.map_err(|cause| Error::unavailable(peer.clone(), cause))
+        let done = async {
+            let done = work(session).await;
+            done.map_err(|error| Error::unavailable(peer.clone(), error))
+        };
+        runtime.block_on(within(peer, ANSWER, done))
     }
 
     /// Numbers of the mails that the conditions hold for, ascending.
@@ -230,15 +243,14 @@ fn list(uids: &[u32]) -> String {
     texts.join(",")
 }
 
-fn said(error: async_imap::error::Error) -> String {
-    error.to_string()
-}
-
 async fn within<T>(
     peer: &str,
     limit: Duration,
-    work: impl Future<Output = Result<T, String>>,
-) -> Result<T, String> {
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
     let answered = slow_server::wait(peer, limit, work).await;
-    answered.unwrap_or_else(|| Err(format!("no answer within {} s", limit.as_secs())))
+    answered.unwrap_or_else(|| {
+        let cause = format!("no answer within {} s", limit.as_secs());
+        Err(Error::unavailable(peer, cause))
+    })
 }
