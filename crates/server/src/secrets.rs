@@ -19,6 +19,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use memchr::memmem;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
@@ -42,6 +43,9 @@ const KEY_LEN: usize = 32;
 
 /// Bytes of the file.
 const BYTES_MAX: u64 = 4 << 20;
+
+/// What is shown in the place of a secret.
+pub(crate) const HIDDEN: &str = "…";
 
 /// Shorter values are in too many innocent words to be hidden in them.
 const HIDDEN_MIN: usize = 4;
@@ -301,16 +305,36 @@ impl Hidden {
         values.is_empty()
     }
 
-    /// The text with `…` for each of them.
+    /// The text with [`HIDDEN`] for each of them.
     pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let values = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut text = Cow::Borrowed(text);
         for value in values.iter().filter(|value| !value.is_empty()) {
             if text.contains(&**value) {
-                text = Cow::Owned(text.replace(&**value, "…"));
+                text = Cow::Owned(text.replace(&**value, HIDDEN));
             }
         }
         text
+    }
+
+    /// The same in bytes that may be no text.
+    pub fn hide_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let values = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = Cow::Borrowed(bytes);
+        for value in values.iter().filter(|value| !value.is_empty()) {
+            let mut hidden = Vec::new();
+            let mut rest = 0;
+            for at in memmem::find_iter(&bytes, value.as_bytes()) {
+                hidden.extend_from_slice(&bytes[rest..at]);
+                hidden.extend_from_slice(HIDDEN.as_bytes());
+                rest = at + value.len();
+            }
+            if rest > 0 {
+                hidden.extend_from_slice(&bytes[rest..]);
+                bytes = Cow::Owned(hidden);
+            }
+        }
+        bytes
     }
 
     /// The same in all texts of a document.

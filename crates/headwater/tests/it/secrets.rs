@@ -826,8 +826,18 @@ fn a_secret_in_an_event_or_in_an_answer_is_in_no_output() {
         for path in ["metrics", "status", "siddhi-apps/Tells/statistics"] {
             check(path, &ask(path).1);
         }
-        let edited = serde_json::json!({ "payload": "{\"n\":2,\"token\":\"…\"}\n" }).to_string();
+        // Of what is no text, base64 is shown.
         let url = format!("http://{http}/errors/{number}/payload");
+        let edited = r#"{"payload_base64":"////cGxhbnRlZC1YcTdadzJMbTk=","unchecked":true}"#;
+        let (status, answer) = curl(&["-X", "PUT", "--json", edited, &url]);
+        assert_eq!(status, "200", "{answer}");
+        for path in [&format!("errors/{number}"), "errors?payload=true"] {
+            let shown = ask(path).1;
+            hidden(path, &shown);
+            assert!(shown.contains(r#"payload_base64":"////4oCm""#), "{shown}");
+        }
+        hidden("bytes", &asked(&["errors", "show", &number, "--json"]));
+        let edited = serde_json::json!({ "payload": "{\"n\":2,\"token\":\"…\"}\n" }).to_string();
         let (status, answer) = curl(&["-X", "PUT", "--json", &edited, &url]);
         assert!(status == "400" && answer.contains("secret"), "{answer}");
         let stop = Command::new("kill").arg(run.id().to_string()).status();

@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::summary::{GroupKey, Tally};
 use super::{Missing, Rejection, Why};
+use crate::secrets::Hidden;
 
 /// An event with its number.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,8 +33,9 @@ impl Entry {
         }
     }
 
-    /// As one document; the payload is `payload`, or `payload_base64` where it is no text.
-    pub fn json(&self, with_payload: bool) -> Json {
+    /// As one document. With the secrets that are to be hidden, it has the payload: as `payload`, or as
+    /// `payload_base64` where it is no text.
+    pub fn json(&self, with_payload: Option<&Hidden>) -> Json {
         let rejection = &self.rejection;
         let mut json = json!({
             "number": self.number,
@@ -54,10 +56,14 @@ impl Entry {
             "payload_bytes": rejection.payload_bytes,
             "payload_kept_bytes": rejection.payload.len(),
         });
-        if with_payload {
-            put_payload(&mut json, "payload", &self.payload());
+        if let Some(hidden) = with_payload {
+            // Before they are base64, in which nobody finds them.
+            let mut put = |name: &str, payload: &[u8]| {
+                put_payload(&mut json, name, &hidden.hide_bytes(payload));
+            };
+            put("payload", &self.payload());
             if self.edited.is_some() {
-                put_payload(&mut json, "original", &rejection.shown());
+                put("original", &rejection.shown());
             }
             let properties = rejection.properties().into_iter();
             let properties = properties.map(|(name, value)| (name, json_value(&value)));

@@ -80,7 +80,7 @@ impl<'a> Origin<'a> {
             Origin::Dir(dir, hidden) => {
                 let mut kept = Kept::open(dir)?;
                 let (entries, total) = kept.newest(&filter_of(&pairs)?, limit)?;
-                let events: Vec<Json> = entries.iter().map(|entry| entry.json(false)).collect();
+                let events: Vec<Json> = entries.iter().map(|entry| entry.json(None)).collect();
                 let missing: Vec<Json> = kept.missing().iter().map(missing_json).collect();
                 let mut all = json!({ "total": total, "events": events, "missing": missing });
                 hidden.hide_in(&mut all);
@@ -97,7 +97,7 @@ impl<'a> Origin<'a> {
             Origin::Dir(dir, hidden) => {
                 let (mut kept, filter) = (Kept::open(dir)?, filter_of(&pairs)?);
                 while let Some(entry) = kept.next_event(&filter)? {
-                    let mut event = entry.json(true);
+                    let mut event = entry.json(Some(hidden));
                     hidden.hide_in(&mut event);
                     if !take(event)? {
                         break;
@@ -133,7 +133,7 @@ impl<'a> Origin<'a> {
             Origin::Server(client) => get(client, &format!("/{number}")),
             Origin::Dir(dir, hidden) => match Kept::find(dir, number)? {
                 Some(entry) => {
-                    let mut event = entry.json(true);
+                    let mut event = entry.json(Some(hidden));
                     hidden.hide_in(&mut event);
                     Ok(event)
                 }

@@ -16,6 +16,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::on;
 use base64::Engine as _;
+use memchr::memmem;
 use serde_json::{Value as Json, json};
 
 use super::Route;
@@ -27,7 +28,7 @@ use crate::http::gate::needs;
 use crate::http::query::{pairs, value};
 use crate::rejected::{Entry, Filter, NUMBERS_MAX, Refusal, Stage, group_json, missing_json};
 use crate::replay;
-use crate::secrets::Hidden;
+use crate::secrets::{HIDDEN, Hidden};
 
 /// Bytes of an edited payload with all around it.
 const BODY_MAX: usize = 96 << 20;
@@ -419,6 +420,7 @@ async fn list_of(
     let filter = filter_of(&pairs)?;
     let limit = count_of(&pairs, "limit", PAGE_MAX)?.clamp(1, PAGE_MAX);
     let with_payload = value(&pairs, "payload") == Some("true") && caller.has(Role::Operate);
+    let with_payload = with_payload.then_some(&services.hidden);
     let store = services.errors;
     let page = |entries: Vec<Entry>| -> Vec<Json> {
         entries
@@ -460,7 +462,7 @@ async fn show(
     let found = async {
         let entry = find(&services, number_of(&number)?).await?;
         let is_shown = caller.has(Role::Operate);
-        let mut document = entry.json(is_shown);
+        let mut document = entry.json(is_shown.then_some(&services.hidden));
         if !is_shown {
             document["payload_withheld"] = json!(needs(Role::Operate, &caller));
         }
@@ -602,19 +604,13 @@ async fn edit_one(services: Services, number: &str, body: Body) -> Result<Respon
         errors.edit(number, &payload)
     });
     let entry = edited.await?;
-    Ok(json(StatusCode::OK, &entry.json(false)))
-}
-
-/// The payload as it is shown.
-fn hidden_text<'p>(hidden: &Hidden, payload: &'p [u8]) -> Cow<'p, str> {
-    hidden.hide(std::str::from_utf8(payload).unwrap_or_default())
+    Ok(json(StatusCode::OK, &entry.json(None)))
 }
 
 /// Refuses a payload that was edited as it is shown, without its secrets.
 fn has_its_secrets(hidden: &Hidden, before: &[u8], after: &[u8]) -> Result<(), Refusal> {
-    let is_hidden = matches!(hidden_text(hidden, before), Cow::Owned(_));
-    let after = std::str::from_utf8(after).unwrap_or_default();
-    match is_hidden && after.contains('…') {
+    let is_hidden = matches!(hidden.hide_bytes(before), Cow::Owned(_));
+    match is_hidden && memmem::find(after, HIDDEN.as_bytes()).is_some() {
         true => Err(Refusal::Payload(
             "the payload has a secret, which is shown as '…': give a payload without it, or with the secret \
              itself, or edit the app"
