@@ -226,6 +226,14 @@ pub(super) fn finish(child: Child) -> anyhow::Result<Ran> {
     })
 }
 
+/// Hundredths of a second that a process has worked.
+pub(super) fn worked(id: u32) -> anyhow::Result<u64> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
+    let fields = stat.rsplit(") ").next().unwrap_or_default();
+    let numbers = fields.split(' ').skip(11).take(2);
+    Ok(numbers.filter_map(|n| n.parse::<u64>().ok()).sum())
+}
+
 pub(super) fn kill(id: u32, signal: &str) -> anyhow::Result<()> {
     Command::new("kill")
         .args([&format!("-{signal}"), &id.to_string()])

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 
-use super::bench::{Bench, Scale};
+use super::bench::{Bench, Scale, worked};
 
 /// Clients that begin and do not go on; a listener takes 8,192 connections at most.
 const SLOW: usize = 1_000;
@@ -351,10 +351,7 @@ impl Site {
 
     /// Hundredths of a second that the process has worked.
     fn worked(&self) -> anyhow::Result<u64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let fields = stat.rsplit(") ").next().unwrap_or_default();
-        let numbers = fields.split(' ').skip(11).take(2);
-        Ok(numbers.filter_map(|n| n.parse::<u64>().ok()).sum())
+        worked(self.child.id())
     }
 }
 

@@ -7,6 +7,7 @@
 //! Each fault gives a clear error with its place and a remedy, is counted, and leaves its neighbours
 //! alone; nothing is lost. What a sink has is read back by its own client.
 
+mod away;
 mod bench;
 mod bytes;
 mod calls;
@@ -14,6 +15,7 @@ mod catalogue;
 mod chance;
 mod clock;
 mod flips;
+mod follower;
 mod input;
 mod ledger;
 mod listeners;
@@ -21,6 +23,7 @@ mod memory;
 mod pairs;
 mod slow;
 mod state;
+mod stub;
 mod surroundings;
 
 use std::time::Instant;
@@ -85,6 +88,10 @@ const FAULTS: &[Fault] = &[
         "no descriptors for each listener",
         listeners::no_descriptors,
     ),
+    ("a Kafka broker that is away", away::kafka),
+    ("a MariaDB that is away", away::mariadb),
+    ("an HTTP receiver that is away", away::http),
+    ("an MQTT broker that is away", away::mqtt),
     ("bytes of each size", bytes::each_size),
     ("large bodies of many clients", memory::large_bodies),
 ];

@@ -145,7 +145,7 @@ pub fn installed(release: &Release) -> anyhow::Result<Outcome> {
     let (status, body) = curl(&[&format!("http://{address}/ready")])?;
     ensure!(status == 200, "/ready answers {status}: {body}");
     order(port)?;
-    totals(&address, 1)?;
+    totals(&address, None, 1)?;
     service.stop()?;
 
     // The state and what the administrator has changed outlive the old version.
@@ -159,9 +159,9 @@ pub fn installed(release: &Release) -> anyhow::Result<Outcome> {
         "settings were overwritten"
     );
     let service = Service::start(&root, &unit)?;
-    totals(&address, 1)?;
+    totals(&address, None, 1)?;
     order(port)?;
-    totals(&address, 2)?;
+    totals(&address, None, 2)?;
     service.stop()?;
 
     root.run(&["dpkg", "--remove", "headwater"])?;
@@ -231,15 +231,24 @@ pub fn order(port: u16) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The table has the sum of so many orders.
-pub fn totals(address: &str, orders: u32) -> anyhow::Result<()> {
+/// The header of a token; without one, none.
+pub fn login(token: Option<&str>) -> String {
+    token.map_or_else(String::new, |token| {
+        format!("Authorization: Bearer {token}")
+    })
+}
+
+/// The table has the sum of so many orders; a server with users wants a token.
+pub fn totals(address: &str, token: Option<&str>, orders: u32) -> anyhow::Result<()> {
     let url = format!("http://{address}/stores/query");
     let question = r#"{"appName":"Shop","query":"from Totals select id, amount, orders"}"#;
     let expected = format!(r#"["tea",{:.1},{orders}]"#, 2.5 * f64::from(orders));
     let mut last = String::new();
     let mut ask = || {
-        let json = "Content-Type: application/json";
-        let (status, body) = curl(&["--header", json, "--data", question, &url])?;
+        let (login, json) = (login(token), "Content-Type: application/json");
+        let (status, body) = curl(&[
+            "--header", &login, "--header", json, "--data", question, &url,
+        ])?;
         last = format!("{status} {body}");
         Ok(status == 200 && body.replace(' ', "").contains(&expected))
     };

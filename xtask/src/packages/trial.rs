@@ -1,5 +1,5 @@
-//! What an operator goes through with the installed package: a second app on a running server, a
-//! broker that dies under load, an upgrade with its state, a backup, and a restore on another folder.
+//! What an operator goes through with the installed package: a user with a token, an app that is deployed over
+//! HTTP, a broker that dies under load, an upgrade with its state, a backup, and a restore on another folder.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use testservers::{Order, Running};
 
 use super::Outcome;
-use super::deb::{APP, UNIT, listen_at_a_free_port, needed, order, totals};
+use super::deb::{APP, UNIT, listen_at_a_free_port, login, needed, order, totals};
 use super::root::{Root, Service, curl, eventually, is_installed, missing};
 use super::unit::Unit;
 use crate::dist::{Release, deb, output};
@@ -49,19 +49,24 @@ pub fn run(release: &Release) -> anyhow::Result<Outcome> {
         "/etc/headwater/apps/shop.siddhi",
         &APP.replace("{port}", &shop.to_string()),
     )?;
+    let user = unit.get("User")?;
+    let users = |words: &[&str]| {
+        let words = [&["headwater", "users"], words, &["anna", "--state", STATE]].concat();
+        root.run_as(user, &words)
+    };
+    users(&["add", "--role", "deploy"])?;
+    let token = users(&["token"])?;
+    let token = Some(token.trim());
     let mut service = Service::start(&root, &unit)?;
     order(shop)?;
 
-    say("a second app is added, and systemctl reload");
+    say("a second app is deployed over HTTP, with a token");
     let text = PIPE
         .replace("{port}", &pipe.to_string())
         .replace("{broker}", &broker.endpoint());
-    root.write("/etc/headwater/apps/pipe.siddhi", &text)?;
-    service.signal("-HUP")?;
-    service.hear("RELOADING=1", REPORTED)?;
-    service.hear("READY=1", REPORTED)?;
+    deployed(&address, token, &text)?;
     order(shop)?;
-    totals(&address, 2)?;
+    totals(&address, token, 2)?;
 
     say("the broker is killed under load, and comes back");
     numbers(pipe, 1..=100)?;
@@ -95,24 +100,50 @@ pub fn run(release: &Release) -> anyhow::Result<Outcome> {
     root.install(&deb::make_version(release, &next)?)?;
     service.stop()?;
     let mut service = Service::start(&root, &unit)?;
-    totals(&address, 2)?;
+    totals(&address, token, 2)?;
     service.hear("WATCHDOG=1", REPORTED)?;
 
     say("a backup of the running server, and a restore on another folder");
-    let user = unit.get("User")?;
     root.run_as(user, &["headwater", "state", "copy", STATE, BACKUP])?;
     root.run_as(user, &["headwater", "state", "verify", BACKUP])?;
     order(shop)?;
-    totals(&address, 3)?;
+    totals(&address, token, 3)?;
     service.stop()?;
     root.run_as(user, &["headwater", "state", "restore", BACKUP, ELSEWHERE])?;
     let moved = Unit::parse(&root.read(UNIT)?.replace(STATE, ELSEWHERE));
     let service = Service::start(&root, &moved)?;
-    totals(&address, 2)?;
+    totals(&address, token, 2)?;
     order(shop)?;
-    totals(&address, 3)?;
+    totals(&address, token, 3)?;
     service.stop()?;
     Ok(Outcome::Passed)
+}
+
+/// Deploys the second app, which nobody may without a login.
+fn deployed(address: &str, token: Option<&str>, text: &str) -> anyhow::Result<()> {
+    let url = format!("http://{address}/siddhi-apps");
+    let post = |token| {
+        let (login, kind) = (login(token), "Content-Type: application/siddhi");
+        curl(&[
+            "--header",
+            &login,
+            "--header",
+            kind,
+            // An app begins with an @, which is a file to others.
+            "--data-raw",
+            text,
+            &url,
+        ])
+    };
+    let (status, body) = post(None)?;
+    ensure!(status == 401, "without a login: {status} {body}");
+    let (status, body) = post(token)?;
+    ensure!(status == 201, "the app is answered with {status} {body}");
+    let (login, url) = (login(token), format!("{url}/Pipe/status"));
+    eventually("the app is active", || {
+        let (status, body) = curl(&["--header", &login, &url])?;
+        Ok(status == 200 && body.replace(' ', "").contains(r#""status":"active""#))
+    })
 }
 
 fn say(what: &str) {

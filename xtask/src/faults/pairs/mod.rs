@@ -7,7 +7,6 @@ mod promise;
 mod sink;
 mod source;
 mod sql;
-mod stub;
 
 pub use play::play;
 pub use promise::{matrix, table};

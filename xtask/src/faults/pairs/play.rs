@@ -14,10 +14,10 @@ use testservers::{Order, Running as Server};
 use super::super::bench::{Bench, kill};
 use super::super::chance::Chance;
 use super::super::ledger::{Sent, Tally, line};
+use super::super::stub::Stub;
 use super::moment::{Epochs, Moment, table_files};
 use super::sink::{Reader, store_dir};
 use super::source::{Fed, Source, moved};
-use super::stub::Stub;
 use super::{Pair, Sink};
 
 /// Longest life of a run whose moment does not come.

@@ -1,17 +1,15 @@
 //! Where the events of a pair go, and what an independent reader finds there.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::process::Command;
 
 use anyhow::Context as _;
 
+use super::super::follower::{self, Follower};
+use super::super::stub::Stub;
 use super::play::Site;
 use super::sql::Client;
-use super::stub::Stub;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sink {
@@ -122,13 +120,7 @@ impl Sink {
             Sink::MariaDb | Sink::MySql => "bigint auto_increment primary key",
             Sink::Postgres => "bigserial primary key",
             Sink::Kafka => {
-                // The reader ends where there is no topic: a record that nobody reads makes it.
-                let record = site.dir.join("record");
-                fs::write(&record, "x")?;
-                let mut write = Command::new("kcat");
-                write.args(["-q", "-b", &site.endpoint("kafka"), "-P", "-t", "out"]);
-                write.args(["-p", "1"]).arg(&record);
-                testservers::run(&mut write)?;
+                follower::make_topic(&site.endpoint("kafka"), "out", &site.dir)?;
                 return Ok(());
             }
             Sink::EventStore | Sink::Sqlite | Sink::File | Sink::Http => return Ok(()),
@@ -148,7 +140,13 @@ impl Sink {
                 let port = site.server(name)?.port();
                 Reader::Database(name, port, Client::connect(name, port)?)
             }
-            Sink::Kafka => Reader::Kafka(Follower::start(&site.endpoint("kafka"))?),
+            Sink::Kafka => {
+                let mut client = Command::new("kcat");
+                client.args(["-q", "-u", "-b", &site.endpoint("kafka"), "-C", "-t", "out"]);
+                client.args(["-p", "0", "-o", "beginning", "-X", "fetch.wait.max.ms=10"]);
+                client.args(["-X", "isolation.level=read_committed"]);
+                Reader::Kafka(Follower::start(&mut client)?)
+            }
             Sink::File => Reader::File,
             Sink::Http => Reader::Http(stub.context("it has a server to write to")?),
         })
@@ -180,7 +178,7 @@ impl Reader {
             Reader::Database(_, _, client) => client
                 .ask("select coalesce(max(id), 0) from seen")?
                 .parse()?,
-            Reader::Kafka(follower) => follower.seen.load(Ordering::Relaxed),
+            Reader::Kafka(follower) => follower.count(),
             Reader::File => fs::metadata(site.dir.join("out.csv")).map_or(0, |file| file.len()),
             Reader::Http(stub) => stub.count(),
         })
@@ -225,43 +223,4 @@ pub fn store_dir(site: &Site) -> PathBuf {
 /// What is committed, whether a process writes to the store or not.
 fn rows_of(site: &Site) -> anyhow::Result<event::Batch> {
     Ok(store::reader::Reader::open(&store_dir(site))?.rows("seen")?)
-}
-
-/// An independent client that prints each record as soon as it is committed. One that reads to the end
-/// may never get there while transactions go on.
-pub struct Follower {
-    child: Child,
-    seen: Arc<AtomicU64>,
-}
-
-impl Follower {
-    fn start(broker: &str) -> anyhow::Result<Follower> {
-        let mut child = Command::new("kcat")
-            .args(["-q", "-u", "-b", broker, "-C", "-t", "out"])
-            .args(["-p", "0", "-o", "beginning"])
-            .args(["-X", "isolation.level=read_committed"])
-            .args(["-X", "fetch.wait.max.ms=10"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("the command 'kcat' is needed (package kcat)")?;
-        let lines = child.stdout.take().context("kcat has no output")?;
-        let seen: Arc<AtomicU64> = Arc::default();
-        let own = Arc::clone(&seen);
-        // It ends with the client.
-        std::thread::spawn(move || {
-            for _ in BufReader::new(lines).lines().map_while(Result::ok) {
-                own.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-        Ok(Follower { child, seen })
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        // One that has ended is gone already.
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
 }

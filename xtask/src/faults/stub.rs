@@ -1,4 +1,4 @@
-//! The HTTP server that a sink writes to: it refuses some requests, and keeps what it has taken.
+//! The HTTP server that a sink writes to: it keeps what it has taken, and may refuse some requests.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::super::chance::Chance;
+use super::chance::Chance;
 
 /// Of 100 requests, those that are answered 500, those that are answered 429, and those whose connection
 /// ends without an answer: every other one of these was taken.
@@ -16,6 +16,8 @@ const RESET: u64 = 2;
 
 #[derive(Default)]
 struct Taken {
+    /// Of the requests that are refused; without it, none is.
+    seed: Option<u64>,
     lines: Mutex<String>,
     requests: AtomicU64,
     count: AtomicU64,
@@ -29,10 +31,23 @@ pub struct Stub {
 }
 
 impl Stub {
+    /// One that refuses some requests.
     pub fn start(seed: u64) -> anyhow::Result<Stub> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
+        Stub::listen(0, Some(seed))
+    }
+
+    /// One that takes all of them, on this port.
+    pub fn taking(port: u16) -> anyhow::Result<Stub> {
+        Stub::listen(port, None)
+    }
+
+    fn listen(port: u16, seed: Option<u64>) -> anyhow::Result<Stub> {
+        let listener = TcpListener::bind(("127.0.0.1", port))?;
         let port = listener.local_addr()?.port();
-        let taken: Arc<Taken> = Arc::default();
+        let taken = Arc::new(Taken {
+            seed,
+            ..Taken::default()
+        });
         let own = Arc::clone(&taken);
         let thread = std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -40,7 +55,7 @@ impl Stub {
                     return;
                 }
                 let own = Arc::clone(&own);
-                std::thread::spawn(move || own.serve(stream, seed));
+                std::thread::spawn(move || own.serve(stream));
             }
         });
         Ok(Stub {
@@ -74,15 +89,20 @@ impl Drop for Stub {
 }
 
 impl Taken {
-    /// Until the client has gone, or its connection is reset.
-    fn serve(&self, stream: TcpStream, seed: u64) {
+    /// Until the client or the server has gone, or its connection is reset.
+    fn serve(&self, stream: TcpStream) {
         let Ok(write) = stream.try_clone() else {
             return;
         };
         let mut from = BufReader::new(stream);
         while let Some(body) = request(&mut from) {
+            if self.is_over.load(Ordering::Relaxed) {
+                return;
+            }
             let number = self.requests.fetch_add(1, Ordering::Relaxed);
-            let roll = Chance(seed ^ number.wrapping_mul(0x9e37)).below(100);
+            let roll = self.seed.map_or(u64::MAX, |seed| {
+                Chance(seed ^ number.wrapping_mul(0x9e37)).below(100)
+            });
             let is_reset = (FAILED + TOO_MANY..FAILED + TOO_MANY + RESET).contains(&roll);
             let is_taken = roll >= FAILED + TOO_MANY && (!is_reset || number.is_multiple_of(2));
             if is_taken {
