@@ -70,6 +70,11 @@ impl Stub {
         self.taken.count.load(Ordering::Relaxed)
     }
 
+    /// Ends, with the bodies of all that it has taken.
+    pub fn end(self) -> String {
+        self.taken.end()
+    }
+
     /// Their bodies, in the order in which they were taken.
     pub fn lines(&self) -> String {
         let lines = self.taken.lines.lock();
@@ -79,7 +84,7 @@ impl Stub {
 
 impl Drop for Stub {
     fn drop(&mut self) {
-        self.taken.is_over.store(true, Ordering::Relaxed);
+        self.taken.end();
         // It waits for a connection; where that fails, the listener is gone already.
         TcpStream::connect(("127.0.0.1", self.port)).ok();
         if let Some(thread) = self.thread.take() {
@@ -96,19 +101,14 @@ impl Taken {
         };
         let mut from = BufReader::new(stream);
         while let Some(body) = request(&mut from) {
-            if self.is_over.load(Ordering::Relaxed) {
-                return;
-            }
             let number = self.requests.fetch_add(1, Ordering::Relaxed);
             let roll = self.seed.map_or(u64::MAX, |seed| {
                 Chance(seed ^ number.wrapping_mul(0x9e37)).below(100)
             });
             let is_reset = (FAILED + TOO_MANY..FAILED + TOO_MANY + RESET).contains(&roll);
             let is_taken = roll >= FAILED + TOO_MANY && (!is_reset || number.is_multiple_of(2));
-            if is_taken {
-                self.take(&body);
-            }
-            if is_reset {
+            let is_over = is_taken && !self.take(&body);
+            if is_reset || is_over {
                 write.shutdown(Shutdown::Both).ok();
                 return;
             }
@@ -124,11 +124,23 @@ impl Taken {
         }
     }
 
-    fn take(&self, body: &str) {
+    /// False: it is over.
+    fn take(&self, body: &str) -> bool {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_over.load(Ordering::Relaxed) {
+            return false;
+        }
         lines.push_str(body.trim_end());
         lines.push('\n');
         self.count.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Takes nothing from now on; what was taken.
+    fn end(&self) -> String {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_over.store(true, Ordering::Relaxed);
+        lines.clone()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Somebody who brings published apps that have no source: they run as they are, by events sent by hand and by a feed, are
-//! watched, and one of them is mended while its rejected event waits.
+//! Two newcomers. One brings published apps that have no source: they run as they are, by events sent by hand and by a feed,
+//! are watched, and one of them is mended while its rejected event waits. The other makes a pipeline from a template.
 
 use std::fs;
 use std::path::Path;
@@ -191,4 +191,71 @@ fn five_published_apps_without_sources_run_are_watched_and_mended() {
     let arrived = |got: &Got| got.head.starts_with("POST /orders ") && got.body.contains("fudge");
     eventually("it arrives", || stub.got().iter().any(arrived));
     site.run.stop();
+}
+
+/// What a newcomer adds to a template: sums of five sales, to a topic.
+const FIVES: &str = "
+@sink(type='kafka', bootstrap.servers='{broker}', topic='trial-fives', @map(type='json'))
+define stream Fives (product string, amount double);
+";
+const SUMS: &str = "
+from Clean#window.lengthBatch(5)
+select product, sum(amount) as amount
+group by product
+insert into Fives;
+";
+
+#[test]
+fn a_template_becomes_a_pipeline_to_kafka_and_postgresql() {
+    let (kafka, postgres) = (
+        testservers::shared("kafka"),
+        testservers::shared("postgres"),
+    );
+    let (Some(kafka), Some(postgres)) = (kafka, postgres) else {
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a folder");
+    let headwater = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        let output = command.args(args).current_dir(dir.path()).output();
+        let output = output.expect("the binary starts");
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {said}");
+        said
+    };
+    headwater(&["new", "file-etl", "pipe"]);
+    let file = dir.path().join("pipe/etl.siddhi");
+    let template = fs::read_to_string(&file).expect("it was made");
+    let in_sqlite = "jdbc.url='jdbc:sqlite:${app:dir}/sales.db'";
+    let (definitions, queries) = template
+        .split_once("@info")
+        .expect("its first query has a name");
+    let fives = FIVES.replace("{broker}", &kafka.endpoint());
+    let mut app = format!("{definitions}{fives}@info{queries}{SUMS}");
+    for table in ["trial_sales", "trial_totals"] {
+        let in_postgres = format!("jdbc.url='{}', table.name='{table}'", postgres.endpoint());
+        app = app.replacen(in_sqlite, &in_postgres, 1);
+    }
+    fs::write(&file, app).expect("it can be written");
+    headwater(&["check", "pipe", "--connect"]);
+    headwater(&["test", "pipe"]);
+    headwater(&["run", "pipe", "--until-done"]);
+    let ask = |sql: &str| testservers::sql("postgres", postgres.port(), sql).expect("it is there");
+    assert_eq!(ask("select count(*) from trial_sales").trim(), "5");
+    let totals = ask("select product, sales, amount from trial_totals order by product");
+    assert_eq!(totals.lines().next(), Some("cocoa\t1\t10.3"), "{totals}");
+    let mut read = Command::new("kcat");
+    read.args([
+        "-q",
+        "-b",
+        &kafka.endpoint(),
+        "-C",
+        "-e",
+        "-t",
+        "trial-fives",
+    ]);
+    let fives = testservers::run(&mut read).expect("the topic is there");
+    for product in ["tea", "coffee", "cocoa"] {
+        assert!(fives.contains(product), "{fives}");
+    }
 }
