@@ -420,7 +420,8 @@ fn address(url: &str) -> Result<(bool, Authority, u16, String), Error> {
     };
     let uri: Uri = whole.parse().map_err(|_| wrong())?;
     let authority = uri.authority().ok_or_else(wrong)?.clone();
-    if authority.as_str().contains('@') || uri.query().is_some() {
+    let is_doubled = uri.path().starts_with("//");
+    if authority.as_str().contains('@') || uri.query().is_some() || is_doubled {
         return Err(wrong());
     }
     let (is_tls, default) = match uri.scheme_str() {
@@ -428,7 +429,12 @@ fn address(url: &str) -> Result<(bool, Authority, u16, String), Error> {
         Some("https") => (true, 443),
         _ => return Err(wrong()),
     };
-    let port = authority.port_u16().unwrap_or(default);
+    let port = match authority.port_u16() {
+        Some(port) => port,
+        None if authority.as_str() == authority.host() => default,
+        // Something stands behind the colon, or nothing does.
+        None => return Err(wrong()),
+    };
     let prefix = uri.path().trim_end_matches('/').to_owned();
     Ok((is_tls, authority, port, prefix))
 }
@@ -535,6 +541,9 @@ mod tests {
             "http://",
             "http://anna:secret@a",
             "http://a?x=1",
+            "ht:/x",
+            "http//a",
+            "http://a:99999",
             "a b",
         ] {
             let error = address(url).expect_err(url);

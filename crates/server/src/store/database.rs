@@ -93,8 +93,10 @@ impl Database {
         operation: OperationId,
         batch: Batch,
     ) -> Result<Answer, Failure> {
-        let (mut backoff, mut reminder) =
-            (Backoff::with_second(self.context.second), Reminder::default());
+        let (mut backoff, mut reminder) = (
+            Backoff::with_second(self.context.second),
+            Reminder::default(),
+        );
         loop {
             let binding = &mut self.bindings[slot];
             binding
@@ -147,8 +149,10 @@ impl Database {
 
     /// The store has undone the transaction: waits, and does its writes again from the first.
     fn do_again(&mut self, mut loss: Loss) -> Result<(), String> {
-        let (mut backoff, mut reminder) =
-            (Backoff::with_second(self.context.second), Reminder::default());
+        let (mut backoff, mut reminder) = (
+            Backoff::with_second(self.context.second),
+            Reminder::default(),
+        );
         loop {
             let Loss { cause, is_away } = loss;
             if self.redo.is_too_long {

@@ -17,8 +17,8 @@ use serde_json::{Value as Json, json};
 use super::super::Route;
 use super::super::table::{Answer, Content, Param};
 use super::{
-    PAGE_MAX, answered, blocking, count_of, find, has_its_secrets, json_body,
-    number_of, text_param, whole,
+    PAGE_MAX, answered, blocking, count_of, find, has_its_secrets, json_body, number_of,
+    text_param, whole,
 };
 use crate::access::{Caller, Role};
 use crate::clock;
