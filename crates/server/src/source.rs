@@ -298,10 +298,13 @@ impl SourceThread {
                 Err(error) => Err(error),
             };
             metrics.is_connected.store(false, Ordering::Relaxed);
-            // One that is let in and thrown out again is tried at growing intervals as well.
-            if link.was_connected && begun.elapsed() >= RetrySchedule::MAX {
-                backoff.succeeded();
+            if link.was_connected {
+                // Each loss is said.
                 reminder = Reminder::default();
+                // One that is let in and thrown out again is tried at growing intervals all the same.
+                if begun.elapsed() >= RetrySchedule::MAX {
+                    backoff.succeeded();
+                }
             }
             match result {
                 Ok(Finished::Ended | Finished::Stopped) | Err(connect::Error::Stopped) => {
