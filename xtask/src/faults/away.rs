@@ -94,7 +94,7 @@ impl Peer {
                     (Some(server), None, port)
                 }
                 Err(error @ testservers::Error::Missing { .. }) => {
-                    println!("        skipped: {error}");
+                    bench.skip(&error.to_string());
                     return Ok(None);
                 }
                 Err(error) => return Err(error.into()),
