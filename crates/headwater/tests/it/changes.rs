@@ -158,6 +158,12 @@ fn away(database: &Database) {
         run.freeze();
         run.thaw();
     }
+    run.freeze();
+    let frozen = Instant::now();
+    eventually("a pause as long as a server may be silent", || {
+        frozen.elapsed() >= NOTICED
+    });
+    run.thaw();
     case.fill(500, 1_000);
     eventually("the rows after it", || case.received().len() >= 1_000);
     let ready = run.err().matches("source is ready").count();

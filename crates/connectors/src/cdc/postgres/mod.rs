@@ -577,17 +577,23 @@ impl Replication {
         wire: &mut Wire,
         link: &mut dyn SourceLink,
     ) -> Result<Finished, Error> {
-        let (mut heard, mut told) = (Instant::now(), Instant::now());
+        let (mut silence, mut told) = (Duration::ZERO, Instant::now());
         loop {
+            let listening = Instant::now();
             let is_quiet = !wire.has_message().map_err(|f| self.log_error(f))?;
             let mut is_asked = false;
             if !is_quiet {
-                heard = Instant::now();
+                silence = Duration::ZERO;
                 match wire.read().map_err(|fault| self.log_error(fault))? {
                     Answer::CopyData(body) => is_asked = self.sent(body.data(), side, link)?,
                     _ => return Err(self.options.error(unexpected())),
                 }
-            } else if heard.elapsed() > SILENCE_MAX {
+            } else {
+                // Only one who listens can tell that the server is silent: after a wait for the app, or a
+                // suspension, what came meanwhile has not been read.
+                silence += listening.elapsed().min(ALIVE);
+            }
+            if silence > SILENCE_MAX {
                 let cause = format!(
                     "the server has sent nothing for {} s",
                     SILENCE_MAX.as_secs()
