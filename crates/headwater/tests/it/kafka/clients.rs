@@ -1,13 +1,13 @@
 //! Java's client, by Kafka's own tools.
 
-use super::{CONSUMER, Case, PRODUCER, SINGLE, broker, reader, tool};
+use super::{CONSUMER, Case, SINGLE, broker, java_produce, reader, tool};
 
 // shows: sink kafka open
 #[test]
 fn the_console_tools_of_kafka_read_and_write_the_same() {
     let Some(broker) = broker() else { return };
     let input = "{\"event\":{\"n\":7}}\n{\"event\":{\"n\":8}}\n";
-    tool(broker, PRODUCER, &["--topic", "tools-in"], input);
+    java_produce(broker, "tools-in", &[], input);
     let text = "@app:name('Tools')
 @source(type='kafka', bootstrap.servers='{broker}', topic.list='tools-in', group.id='tools', threading.option='topic.wise', @map(type='json'))
 define stream S (n int);
@@ -42,7 +42,7 @@ fn what_java_compresses_is_read_and_what_we_compress_is_read_by_java() {
         let topic = format!("java-{codec}");
         let lines: String = super::events(0..100).map(|line| line + "\n").collect();
         let written = format!("--compression-codec={codec}");
-        tool(broker, PRODUCER, &["--topic", &topic, &written], &lines);
+        java_produce(broker, &topic, &[&written], &lines);
         let case = Case::new(
             broker,
             &"@app:name('Codec')
@@ -75,7 +75,7 @@ fn a_group_is_shared_with_java() {
     long_test!();
     let Some(broker) = broker() else { return };
     let lines: String = super::events(0..300).map(|line| line + "\n").collect();
-    tool(broker, PRODUCER, &["--topic", "java-group"], &lines);
+    java_produce(broker, "java-group", &[], &lines);
     let case = reader(
         broker,
         "java-group",
@@ -90,12 +90,7 @@ fn a_group_is_shared_with_java() {
     ];
     assert_eq!(tool(broker, CONSUMER, &args, ""), "");
     assert_eq!(case.lines("out.csv").len(), 300);
-    tool(
-        broker,
-        PRODUCER,
-        &["--topic", "java-group"],
-        "{\"event\":{\"n\":300}}\n",
-    );
+    java_produce(broker, "java-group", &[], "{\"event\":{\"n\":300}}\n");
     let args = [
         "--topic=java-group",
         "--group=java-group",

@@ -203,8 +203,16 @@ from S select * insert into Out;
 
 const SINGLE: &str = "threading.option='single.thread'";
 
-const PRODUCER: &str = "kafka.tools.ConsoleProducer";
 const CONSUMER: &str = "org.apache.kafka.tools.consumer.ConsoleConsumer";
+
+/// Java's client writes lines to a topic.
+#[track_caller]
+fn java_produce(broker: &Server, topic: &str, more: &[&str], lines: &str) {
+    // By itself it waits for an answer four times 1.5 s, then drops the record, says so nowhere and ends well.
+    let args = ["--request-timeout-ms=60000", "--topic", topic];
+    let class = "kafka.tools.ConsoleProducer";
+    tool(broker, class, &[&args[..], more].concat(), lines);
+}
 
 /// A tool of Kafka's own, which is Java's client: what it writes.
 #[track_caller]
