@@ -3,7 +3,7 @@
 //! There is one schedule for all who wait for a peer that is away: sources, sinks, stores, and connectors that
 //! send one message again. What is logged as the pause is the pause.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -63,31 +63,47 @@ pub fn seconds(pause: Duration) -> f64 {
 }
 
 /// When something that lasts is said again: at once, then after 10 s, then after twice as long each
-/// time, 5 min at most.
-#[derive(Clone, Copy, Debug, Default)]
+/// time, 5 min at most. A cause that has not been said yet is said at once, which moves the next
+/// reminder on as well.
+#[derive(Clone, Debug, Default)]
 pub struct Reminder {
     last: Option<(Instant, Duration)>,
+    /// Hashes of the causes that were said.
+    causes: Vec<u64>,
 }
 
 impl Reminder {
     const FIRST: Duration = Duration::from_secs(10);
     const MAX: Duration = Duration::from_secs(300);
+    /// A text that has a number of its own each time is not a new cause each time.
+    const MAX_CAUSES: usize = 8;
 
-    /// Is it to be said now? Then it counts as said.
-    pub fn is_due(&mut self) -> bool {
-        self.is_due_at(Instant::now())
+    /// Is it to be said now that this is the cause? Then it counts as said.
+    pub fn is_due(&mut self, cause: &str) -> bool {
+        self.is_due_at(Instant::now(), cause)
     }
 
-    fn is_due_at(&mut self, now: Instant) -> bool {
+    fn is_due_at(&mut self, now: Instant, cause: &str) -> bool {
+        let is_new = self.is_new(cause);
         let pause = match self.last {
             None => Reminder::FIRST,
             Some((at, pause)) if now.saturating_duration_since(at) >= pause => {
                 (pause * 2).min(Reminder::MAX)
             }
+            Some((_, pause)) if is_new => pause,
             Some(_) => return false,
         };
         self.last = Some((now, pause));
         true
+    }
+
+    fn is_new(&mut self, cause: &str) -> bool {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(cause);
+        let is_new = self.causes.len() < Reminder::MAX_CAUSES && !self.causes.contains(&hash);
+        if is_new {
+            self.causes.push(hash);
+        }
+        is_new
     }
 }
 
@@ -188,9 +204,23 @@ mod tests {
         let (begin, mut reminder) = (Instant::now(), Reminder::default());
         let second = |n| begin + Duration::from_secs(n);
         let said: Vec<u64> = (0..1300)
-            .filter(|n| reminder.is_due_at(second(*n)))
+            .filter(|n| reminder.is_due_at(second(*n), "connection refused"))
             .collect();
         assert_eq!(said, [0, 10, 30, 70, 150, 310, 610, 910, 1210]);
+    }
+
+    #[test]
+    fn another_cause_is_said_at_once() {
+        let (begin, mut reminder) = (Instant::now(), Reminder::default());
+        let mut is_due = |n, cause: &str| reminder.is_due_at(begin + Duration::from_secs(n), cause);
+        assert!(is_due(0, "connection refused"));
+        assert!(!is_due(4, "connection refused"));
+        assert!(is_due(8, "wrong password"));
+        // Both are known now.
+        assert!(!is_due(12, "connection refused"));
+        assert!(is_due(18, "wrong password"));
+        let said = (19..38).filter(|n| is_due(*n, &format!("no answer in {n} s")));
+        assert_eq!(said.count(), Reminder::MAX_CAUSES - 2);
     }
 
     #[test]

@@ -341,19 +341,20 @@ impl SinkThread {
             _ => slot.backoff.after(&error),
         };
         slot.next_try = Some(Instant::now() + pause);
-        slot.set_away(&chain(&error), Some(pause));
+        let cause = chain(&error);
+        slot.set_away(&cause, Some(pause));
         slot.is_said_ready = false;
         slot.metrics.retries.add(1);
         if slot.has_lost() {
-            self.end(slot_number, chain(&error));
+            self.end(slot_number, cause);
             return false;
         }
-        if !slot.reminder.is_due() {
+        if !slot.reminder.is_due(&cause) {
             return false;
         }
         let (label, sink) = (&slot.metrics.label, slot.name());
         let (app, stream) = (&label.app, &label.element);
-        let (cause, again_in_seconds) = (chain(&error), seconds(pause));
+        let again_in_seconds = seconds(pause);
         tracing::error!(
             app,
             stream,

@@ -319,7 +319,7 @@ impl SourceThread {
                     let cause = chain(&error);
                     let pause = backoff.after(&error);
                     metrics.retries.add(1);
-                    if reminder.is_due() {
+                    if reminder.is_due(&cause) {
                         tracing::error!(
                             source = name,
                             cause,
@@ -458,12 +458,12 @@ impl Link<'_> {
                 // The mapper rejects the message in its own words.
                 break;
             }
-            let pause = backoff.away();
+            let (pause, cause) = (backoff.away(), chain(&error));
             self.metrics.retries.add(1);
-            if reminder.is_due() {
+            if reminder.is_due(&cause) {
                 tracing::error!(
                     source = self.name,
-                    cause = chain(&error),
+                    cause,
                     again_in_seconds = seconds(pause),
                     "source is waiting for its mapper"
                 );

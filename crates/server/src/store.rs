@@ -325,14 +325,14 @@ impl StoreBinding {
         let name = self.name();
         let key = context.store_key.as_bytes();
         let epoch = if self.has_epochs { epoch } else { 0 };
-        let mut is_away_lost = None;
+        let mut loss = None;
         let metrics = Arc::clone(&self.metrics);
         let committed = retry(&name, Some(&metrics), context, || {
             let result = self.store.commit(epoch, key);
             match result {
                 // Trying again would only be told the same.
                 Err(error) if self.store.has_lost() => {
-                    is_away_lost = Some(error.is_unavailable());
+                    loss = Some(Loss::of(&error));
                     Err(connect::Error::failed("committing", error))
                 }
                 result => result,
@@ -343,8 +343,8 @@ impl StoreBinding {
                 self.in_transaction = false;
                 Ok(())
             }
-            Err(cause) => Err(match is_away_lost {
-                Some(is_away) => Trouble::Lost(Loss { cause, is_away }),
+            Err(cause) => Err(match loss {
+                Some(loss) => Trouble::Lost(Loss { cause, ..loss }),
                 None => Trouble::Fatal(cause),
             }),
         }
@@ -386,7 +386,7 @@ pub(crate) fn retry<T>(
     context: &StoreContext,
     mut work: impl FnMut() -> Result<T, connect::Error>,
 ) -> Result<T, String> {
-    let (mut backoff, mut reminder) = (Backoff::with_second(context.second), Reminder::default());
+    let mut outage = Outage::new(context.second);
     let mut is_again = false;
     loop {
         match work() {
@@ -401,27 +401,55 @@ pub(crate) fn retry<T>(
             }
             Err(error) if error.is_unavailable() && !context.gives_up => {
                 is_again = true;
-                let cause = chain(&error);
-                let pause = backoff.away();
-                if let Some(metrics) = metrics {
-                    metrics.presence.lost(&cause, Some(pause));
-                }
-                if reminder.is_due() {
-                    tracing::error!(
-                        store = name,
-                        cause,
-                        again_in_seconds = seconds(pause),
-                        "cannot connect store"
-                    );
-                }
-                if context.health.pause(pause) {
-                    let why = format!("{name}: {cause}");
-                    context.health.leave(why.clone());
-                    return Err(why);
-                }
+                outage.wait(&error, name, metrics, context)?;
             }
             Err(error) => return Err(format!("{name}: {}", chain(&error))),
         }
+    }
+}
+
+/// The time in which a store cannot be reached.
+pub(crate) struct Outage {
+    backoff: Backoff,
+    reminder: Reminder,
+}
+
+impl Outage {
+    /// `second`: as in [`StoreContext`].
+    pub fn new(second: Duration) -> Outage {
+        Outage {
+            backoff: Backoff::with_second(second),
+            reminder: Reminder::default(),
+        }
+    }
+
+    /// After this failure: waits until the next try. An error: the server stops before.
+    pub fn wait(
+        &mut self,
+        error: &connect::Error,
+        name: &str,
+        metrics: Option<&TableMetrics>,
+        context: &StoreContext,
+    ) -> Result<(), String> {
+        let (cause, pause) = (chain(error), self.backoff.away());
+        if let Some(metrics) = metrics {
+            metrics.presence.lost(&cause, Some(pause));
+        }
+        if self.reminder.is_due(&cause) {
+            let again_in_seconds = seconds(pause);
+            tracing::error!(
+                store = name,
+                cause,
+                again_in_seconds,
+                "cannot connect store"
+            );
+        }
+        if context.health.pause(pause) {
+            let why = format!("{name}: {cause}");
+            context.health.leave(why.clone());
+            return Err(why);
+        }
+        Ok(())
     }
 }
 

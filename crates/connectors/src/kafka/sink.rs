@@ -602,7 +602,7 @@ impl KafkaSink {
                     (false, false) => "cannot connect sink",
                 };
                 self.is_lost = true;
-                if self.reminder.is_due() {
+                if self.reminder.is_due(&cause) {
                     let sink = &self.name;
                     let again_in_seconds = RECONNECT_SECONDS;
                     tracing::error!(sink, cause, waiting, again_in_seconds, "{what}");

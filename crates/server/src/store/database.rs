@@ -7,7 +7,7 @@ use connect::component::{Answer, KEPT_BYTES_MAX};
 use event::Batch;
 use plan::store::{OperationId, OperationKind};
 
-use super::{Loss, OnUnreachable, StoreBinding, StoreContext, StoreRows, Trouble, retry};
+use super::{Loss, OnUnreachable, Outage, StoreBinding, StoreContext, StoreRows, Trouble, retry};
 use crate::backoff::{Backoff, Reminder, seconds};
 use crate::rejected::SharedLog;
 use crate::report::chain;
@@ -93,10 +93,7 @@ impl Database {
         operation: OperationId,
         batch: Batch,
     ) -> Result<Answer, Failure> {
-        let (mut backoff, mut reminder) = (
-            Backoff::with_second(self.context.second),
-            Reminder::default(),
-        );
+        let mut outage = Outage::new(self.context.second);
         loop {
             let binding = &mut self.bindings[slot];
             binding
@@ -128,20 +125,10 @@ impl Database {
             if !error.is_unavailable() || binding.on_unreachable != OnUnreachable::Retry {
                 return Err(Failure::Refused(cause));
             }
-            let (name, pause) = (binding.name(), backoff.away());
-            if reminder.is_due() {
-                tracing::error!(
-                    store = name,
-                    cause,
-                    again_in_seconds = seconds(pause),
-                    "cannot connect store"
-                );
-            }
-            if self.context.health.pause(pause) {
-                self.context.health.leave(format!("{name}: {cause}"));
-                return Err(Failure::Fatal(cause));
-            }
-            let metrics = Arc::clone(&binding.metrics);
+            let (name, metrics) = (binding.name(), Arc::clone(&binding.metrics));
+            outage
+                .wait(&error, &name, Some(&metrics), &self.context)
+                .map_err(Failure::Fatal)?;
             let connect = || binding.store.connect();
             retry(&name, Some(&metrics), &self.context, connect).map_err(Failure::Fatal)?;
         }
@@ -166,7 +153,7 @@ impl Database {
                 true => backoff.away(),
                 false => backoff.refused(),
             };
-            if reminder.is_due() {
+            if reminder.is_due(&cause) {
                 tracing::error!(
                     cause,
                     again_in_seconds = seconds(pause),
