@@ -51,6 +51,12 @@ impl Partitions {
             .position(|part| part.partition == partition && *part.topic == *topic)
     }
 
+    /// Those that a consumer owns now.
+    pub fn of(&self, member: usize) -> impl Iterator<Item = &Part> {
+        let owned = move |part: &&Part| part.owner == Some(member);
+        self.all.iter().filter(owned)
+    }
+
     /// The part, made where it is not known. `next` is where a new one begins, -1 where nobody knows.
     pub fn part(&mut self, topic: &str, partition: i32) -> usize {
         self.find(topic, partition).unwrap_or_else(|| {

@@ -41,6 +41,8 @@ struct State {
     /// The client is of no more use.
     fatal: Option<String>,
     progress: Option<Vec<Progress>>,
+    /// Topics and partitions that are read to their ends.
+    ended: Vec<(String, i32)>,
 }
 
 impl Watch {
@@ -90,6 +92,13 @@ impl Watch {
         self.lock().progress.take()
     }
 
+    /// Was the partition read to its end when the last statistics were made?
+    pub fn has_ended(&self, topic: &str, partition: i32) -> bool {
+        let state = self.lock();
+        let is_it = |(name, number): &(String, i32)| *number == partition && name == topic;
+        state.ended.iter().any(is_it)
+    }
+
     pub fn error(&self, error: &KafkaError, reason: &str) {
         use RDKafkaErrorCode as Code;
         let mut state = self.lock();
@@ -136,6 +145,7 @@ impl Watch {
             state.is_silent = true;
         }
         state.progress = Some(progress(statistics));
+        state.ended = ended(statistics);
     }
 }
 
@@ -185,6 +195,16 @@ fn progress(statistics: &Statistics) -> Vec<Progress> {
     all
 }
 
+/// The partitions whose end was told and behind which nothing has been fetched since.
+fn ended(statistics: &Statistics) -> Vec<(String, i32)> {
+    let topics = statistics.topics.values();
+    topics
+        .flat_map(|topic| topic.partitions.values().map(move |part| (topic, part)))
+        .filter(|(_, part)| part.eof_offset >= 0 && part.eof_offset == part.next_offset)
+        .map(|(topic, part)| (topic.topic.clone(), part.partition))
+        .collect()
+}
+
 /// What librdkafka logs: what matters comes as an error as well, or is told by the caller.
 pub(super) fn log(level: RDKafkaLogLevel, facility: &str, text: &str) {
     match level {
@@ -206,6 +226,8 @@ fn is_of_gaps(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rdkafka::statistics::{Partition, Topic};
+
     use super::*;
 
     fn broker(source: &str, state: &str, waits: i64, age: i64, idle: i64) -> Broker {
@@ -218,6 +240,39 @@ mod tests {
             rxidle: idle,
             ..Broker::default()
         }
+    }
+
+    #[test]
+    fn an_end_is_that_of_a_partition_of_a_topic() {
+        let partition = |next_offset, eof_offset| Partition {
+            partition: 0,
+            next_offset,
+            eof_offset,
+            ..Partition::default()
+        };
+        let topic = |name: &str, part: Partition| Topic {
+            topic: name.into(),
+            partitions: [(0, part)].into(),
+            ..Topic::default()
+        };
+        let parts = [
+            ("read", partition(7, 7)),
+            ("empty", partition(0, 0)),
+            ("grown since", partition(9, 7)),
+            ("unread", partition(0, -1001)),
+            ("not begun", partition(-1001, -1001)),
+        ];
+        let watch = Watch::new(&ClientConfig::new());
+        watch.statistics(&Statistics {
+            topics: parts
+                .map(|(name, part)| (name.into(), topic(name, part)))
+                .into(),
+            ..Statistics::default()
+        });
+        let names = ["read", "empty", "grown since", "unread", "not begun"];
+        let ended = names.map(|name| watch.has_ended(name, 0));
+        assert_eq!(ended, [true, true, false, false, false]);
+        assert!(!watch.has_ended("read", 1));
     }
 
     #[test]

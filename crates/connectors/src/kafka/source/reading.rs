@@ -8,6 +8,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::topic_partition_list::TopicPartitionList;
 
+use super::super::partitions::Part;
 use super::super::record::payload_of;
 use super::super::sequence::Judged;
 use super::group::HAND_OVER;
@@ -229,19 +230,24 @@ impl KafkaSource {
         Ok(())
     }
 
-    /// Are all partitions read to their ends? Ends are told by the number of the partition alone, so
-    /// that of several topics the quiet before has to speak as well.
+    /// Are all partitions read to their ends? Ends are told by the number of the partition alone: where
+    /// several topics have one, the statistics say of which of them it is.
     fn is_at_end(&self, members: &[Member]) -> bool {
-        !self.is_lost
-            && members.iter().enumerate().all(|(number, member)| {
-                let mut owned = self
-                    .partitions
-                    .all
-                    .iter()
-                    .filter(|part| part.owner == Some(number))
-                    .peekable();
-                owned.peek().is_some() && owned.all(|part| member.ended.contains(&part.partition))
-            })
+        let has_ended = |number: usize, member: &Member| {
+            let owned: Vec<&Part> = self.partitions.of(number).collect();
+            let is_shared = |wanted: i32| {
+                let named = owned.iter().filter(|part| part.partition == wanted);
+                named.count() > 1
+            };
+            let watch = &member.consumer.context().watch;
+            let is_read = |part: &&Part| {
+                member.ended.contains(&part.partition)
+                    && (!is_shared(part.partition) || watch.has_ended(&part.topic, part.partition))
+            };
+            !owned.is_empty() && owned.iter().all(is_read)
+        };
+        let mut members = members.iter().enumerate();
+        !self.is_lost && members.all(|(number, member)| has_ended(number, member))
     }
 
     pub(super) fn look_at_brokers(
