@@ -3,7 +3,8 @@
 //! librdkafka retries by itself, with growing pauses; its reports arrive while the client is
 //! polled.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -42,7 +43,7 @@ struct State {
     fatal: Option<String>,
     progress: Option<Vec<Progress>>,
     /// Topics and partitions that are read to their ends.
-    ended: Vec<(String, i32)>,
+    ended: HashSet<(Arc<str>, i32)>,
 }
 
 impl Watch {
@@ -93,10 +94,9 @@ impl Watch {
     }
 
     /// Was the partition read to its end when the last statistics were made?
-    pub fn has_ended(&self, topic: &str, partition: i32) -> bool {
-        let state = self.lock();
-        let is_it = |(name, number): &(String, i32)| *number == partition && name == topic;
-        state.ended.iter().any(is_it)
+    pub fn has_ended(&self, topic: &Arc<str>, partition: i32) -> bool {
+        let part = (Arc::clone(topic), partition);
+        self.lock().ended.contains(&part)
     }
 
     pub fn error(&self, error: &KafkaError, reason: &str) {
@@ -196,12 +196,12 @@ fn progress(statistics: &Statistics) -> Vec<Progress> {
 }
 
 /// The partitions whose end was told and behind which nothing has been fetched since.
-fn ended(statistics: &Statistics) -> Vec<(String, i32)> {
+fn ended(statistics: &Statistics) -> HashSet<(Arc<str>, i32)> {
     let topics = statistics.topics.values();
     topics
         .flat_map(|topic| topic.partitions.values().map(move |part| (topic, part)))
         .filter(|(_, part)| part.eof_offset >= 0 && part.eof_offset == part.next_offset)
-        .map(|(topic, part)| (topic.topic.clone(), part.partition))
+        .map(|(topic, part)| (Arc::from(&*topic.topic), part.partition))
         .collect()
 }
 
@@ -270,9 +270,9 @@ mod tests {
             ..Statistics::default()
         });
         let names = ["read", "empty", "grown since", "unread", "not begun"];
-        let ended = names.map(|name| watch.has_ended(name, 0));
+        let ended = names.map(|name| watch.has_ended(&Arc::from(name), 0));
         assert_eq!(ended, [true, true, false, false, false]);
-        assert!(!watch.has_ended("read", 1));
+        assert!(!watch.has_ended(&Arc::from("read"), 1));
     }
 
     #[test]

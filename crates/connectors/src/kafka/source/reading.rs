@@ -230,19 +230,16 @@ impl KafkaSource {
         Ok(())
     }
 
-    /// Are all partitions read to their ends? Ends are told by the number of the partition alone: where
-    /// several topics have one, the statistics say of which of them it is.
+    /// Are all partitions read to their ends? Ends are told by the number of the partition alone: of
+    /// several topics, the statistics say which it is.
     fn is_at_end(&self, members: &[Member]) -> bool {
         let has_ended = |number: usize, member: &Member| {
             let owned: Vec<&Part> = self.partitions.of(number).collect();
-            let is_shared = |wanted: i32| {
-                let named = owned.iter().filter(|part| part.partition == wanted);
-                named.count() > 1
-            };
+            let has_several_topics = owned.iter().any(|part| part.topic != owned[0].topic);
             let watch = &member.consumer.context().watch;
             let is_read = |part: &&Part| {
                 member.ended.contains(&part.partition)
-                    && (!is_shared(part.partition) || watch.has_ended(&part.topic, part.partition))
+                    && (!has_several_topics || watch.has_ended(&part.topic, part.partition))
             };
             !owned.is_empty() && owned.iter().all(is_read)
         };
