@@ -1,15 +1,17 @@
 //! A store that is only read, whether a process writes to it meanwhile or not.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use event::{Batch, Schema};
 
 use crate::condition::Condition;
 use crate::error::Error;
-use crate::load::{Tables, load};
+use crate::load::{LOG, Loaded, Tables, load};
+use crate::log::oldest;
 use crate::table::Found;
 
-/// How often a store that changes meanwhile is read again.
+/// How often a store is read whose log loses files meanwhile.
 const LOOKS_MAX: usize = 8;
 
 /// What was committed when it was opened, of all tables.
@@ -23,29 +25,36 @@ impl Reader {
     /// # Errors
     /// The folder is no store, cannot be read, or is damaged.
     pub fn open(dir: &Path) -> Result<Reader, Error> {
-        let mut looks = 0;
-        loop {
-            looks += 1;
-            // Files of the log may go while it is read, when their rows are in files of tables.
-            match (load(dir), looks < LOOKS_MAX) {
-                (Err(Error::File { cause, .. }), true)
-                    if cause.kind() == std::io::ErrorKind::NotFound => {}
-                (Err(error), _) => return Err(error),
-                (Ok(loaded), may_look) => {
-                    let mut is_same = true;
-                    for table in loaded.tables.values() {
-                        let before = table.flushed(&loaded.id);
-                        table.refresh()?;
-                        is_same &= table.flushed(&loaded.id) == before;
-                    }
-                    if is_same || !may_look {
-                        return Ok(Reader {
-                            tables: loaded.tables,
-                        });
-                    }
+        Reader::open_beside(dir, &mut || {})
+    }
+
+    /// `between` is what a test has happen after the log was read.
+    pub(crate) fn open_beside(dir: &Path, between: &mut dyn FnMut()) -> Result<Reader, Error> {
+        let log = dir.join(LOG);
+        let mut gone = None;
+        for _ in 0..LOOKS_MAX {
+            // Looked up before the tables are: as long as this file is the first, the log has all rows that the
+            // files of these tables do not, whatever is written to newer ones meanwhile.
+            let before = oldest(&log).ok();
+            let loaded = load(dir);
+            between();
+            let is_whole = oldest(&log).ok() == before;
+            match loaded {
+                // Was removed after it was listed.
+                Err(Error::File { ref cause, .. }) if cause.kind() == ErrorKind::NotFound => {
+                    gone = loaded.err();
                 }
+                Ok(Loaded { tables, .. }) if is_whole => return Ok(Reader { tables }),
+                Err(error) if is_whole => return Err(error),
+                _ => {}
             }
         }
+        Err(gone.unwrap_or_else(|| {
+            Error::Refused(format!(
+                "the event store in '{}' is written faster than its log can be read: try again",
+                dir.display()
+            ))
+        }))
     }
 
     /// Names of the tables.

@@ -566,6 +566,25 @@ fn a_reader_of_the_folder_sees_what_was_committed() {
 }
 
 #[test]
+fn a_reader_sees_each_row_once_while_rows_of_the_log_become_files() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let definition = table(vec![]);
+    let mut store = open(dir.path(), &definition, None);
+    store.insert(&batch(&[row(1, "a", 1)])).expect("inserted");
+    let (mut store, mut next) = (Some(store), 2);
+    // Each time that the log was read, its rows are written to files.
+    let reader = Reader::open_beside(dir.path(), &mut || {
+        let mut open = store.take().expect("it is open");
+        let mut open = flush(dir.path(), open.as_mut(), &definition, None);
+        open.insert(&batch(&[row(next, "b", 2)])).expect("inserted");
+        (store, next) = (Some(open), next + 1);
+    });
+    let rows = reader.expect("read").rows("t").expect("there");
+    let rows: Vec<Vec<Value>> = (0..rows.len).map(|at| rows.row(at)).collect();
+    assert_eq!(rows, [row(1, "a", 1)]);
+}
+
+#[test]
 fn one_process_writes_and_a_table_is_what_it_was_made_as() {
     let dir = tempfile::tempdir().expect("a folder");
     let store = open(dir.path(), &table(vec![]), None);

@@ -57,8 +57,23 @@ impl Cut {
     }
 }
 
+/// The number of the first file in the folder.
+pub(crate) fn oldest(dir: &Path) -> Result<Option<u64>, Error> {
+    Ok(numbers(dir)?.first().copied())
+}
+
 /// Numbers of the files in the folder, in order.
 fn segments(dir: &Path) -> Result<Vec<u64>, Error> {
+    let found = numbers(dir)?;
+    if let Some(gap) = found.windows(2).find(|pair| pair[0] + 1 != pair[1]) {
+        let missing = segment_path(dir, gap[0] + 1);
+        let message = "this file of the log is missing between others";
+        return Err(Error::damaged(&missing, message));
+    }
+    Ok(found)
+}
+
+fn numbers(dir: &Path) -> Result<Vec<u64>, Error> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).map_err(Error::file("read", dir))? {
         let name = entry.map_err(Error::file("read", dir))?.file_name();
@@ -69,11 +84,6 @@ fn segments(dir: &Path) -> Result<Vec<u64>, Error> {
         );
     }
     found.sort_unstable();
-    if let Some(gap) = found.windows(2).find(|pair| pair[0] + 1 != pair[1]) {
-        let missing = segment_path(dir, gap[0] + 1);
-        let message = "this file of the log is missing between others";
-        return Err(Error::damaged(&missing, message));
-    }
     Ok(found)
 }
 
