@@ -270,7 +270,8 @@ fn a_copy_of_a_running_server_goes_on_elsewhere_exactly_once() {
 
     // The database goes on, the state goes back: nothing is lost, and what comes again is said.
     restore_database(&kept);
-    out(&["state", "restore", &early, &place.path("elsewhere")], 0);
+    let said = err(&["state", "restore", &early, &place.path("elsewhere")], 0);
+    assert!(said.contains("has no users"), "{said}");
     let running = place.start("elsewhere");
     running.err_has("no snapshot fits the stores", 1);
     eventually("it has read to the end", || place.rows().0 > 1_500);

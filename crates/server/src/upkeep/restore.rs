@@ -19,8 +19,8 @@ use crate::clock::{utc_text, wall_millis};
 use crate::error::Error;
 use crate::state::proof::{self, Text};
 use crate::state::{
-    ID, REPLACED, RESTORING, STAGE, Watch, create_dir, fresh_id, is_kept_below, lock, sync_dir,
-    write_id,
+    ID, REPLACED, RESTORING, STAGE, USERS, Watch, create_dir, fresh_id, is_kept_below, lock,
+    sync_dir, write_id,
 };
 
 /// How a backup is restored.
@@ -39,6 +39,8 @@ pub struct Restored {
     pub manifest: Manifest,
     /// Where what was there is now.
     pub replaced: Option<PathBuf>,
+    /// The directory has users who may log in. A backup brings none along.
+    pub has_users: bool,
 }
 
 /// Restores a backup, or a copy of a state directory made while no server used it.
@@ -88,7 +90,11 @@ pub fn restore(
         }
     };
     let replaced = put_in_place(root, &stage, half, !entries.is_empty())?;
-    Ok(Restored { manifest, replaced })
+    Ok(Restored {
+        manifest,
+        replaced,
+        has_users: root.join(USERS).exists(),
+    })
 }
 
 /// Copies the backup, compares it with its list, and gives it its name.

@@ -29,6 +29,7 @@ pub fn run(args: &RestoreArgs, output: &Output) -> anyhow::Result<u8> {
             "groups": groups_json(&restored.manifest),
             "replaced": replaced,
             "new_id": args.new_id,
+            "has_users": restored.has_users,
         }))?;
         return Ok(0);
     }
@@ -43,5 +44,13 @@ pub fn run(args: &RestoreArgs, output: &Output) -> anyhow::Result<u8> {
         text += &format!("what was there is in {replaced}\n");
     }
     output.print(&text)?;
+    if !restored.has_users {
+        let dir = args.dir.display();
+        output.say(&format!(
+            "note: a backup holds no users, secrets or deployed apps, and {dir} has no users: until one is \
+             added (headwater users add NAME --role ROLE --state {dir}), whoever reaches --http may do \
+             everything"
+        ));
+    }
     Ok(0)
 }

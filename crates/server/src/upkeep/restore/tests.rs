@@ -50,6 +50,7 @@ fn what_was_there_is_put_aside_and_a_server_in_use_is_left_alone() {
     let aside = done.replaced.expect("there was something");
     assert_eq!(content(&aside), before);
     assert_eq!(content(&root), content(&backup));
+    assert!(!done.has_users);
     let state = StateDir::open(&root).expect("opens");
     let group = state.group(&["A".to_owned()]).expect("a group");
     assert_eq!(group.find().expect("reads").current, Some(7));
@@ -74,6 +75,24 @@ fn elsewhere_it_is_the_same_directory_to_stores_unless_it_gets_a_new_id() {
     // A plain copy of a directory is as good as a backup.
     restored(&at("same"), &at("again"), RestoreOptions::default()).expect("restores");
     assert_eq!(content(&at("again")), content(&backup));
+}
+
+#[test]
+fn users_stay_and_none_come_along() {
+    let above = tempfile::tempdir().expect("a temporary directory");
+    let (root, backup) = (above.path().join("state"), above.path().join("copy"));
+    drop(state(&root));
+    fs::write(root.join(USERS), b"users").expect("writes");
+    copy_of(&root, &backup).expect("copies");
+    let elsewhere = above.path().join("elsewhere");
+    let done = restored(&backup, &elsewhere, RestoreOptions::default()).expect("restores");
+    assert!(!done.has_users && !elsewhere.join(USERS).exists());
+    assert!(
+        restored(&backup, &root, REPLACES)
+            .expect("restores")
+            .has_users
+    );
+    assert_eq!(fs::read(root.join(USERS)).expect("reads"), b"users");
 }
 
 #[test]
