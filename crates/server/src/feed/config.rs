@@ -212,8 +212,10 @@ fn csv(json: &Json) -> Result<Kind, String> {
 }
 
 fn table(json: &Json) -> Result<TableSource, String> {
-    let optional = |name: &str| json[name].as_str().filter(|text| !text.is_empty());
-    let columns = optional("columnNamesList").map(|all| all.split(',').map(str::trim));
+    // The address names the driver.
+    optional(json, "driver")?;
+    let columns = optional(json, "columnNamesList")?;
+    let columns = columns.map(|all| all.split(',').map(str::trim));
     let columns: Vec<String> = columns.into_iter().flatten().map(str::to_owned).collect();
     if columns.iter().any(String::is_empty) {
         return Err(
@@ -222,11 +224,11 @@ fn table(json: &Json) -> Result<TableSource, String> {
     }
     Ok(TableSource {
         jdbc_url: Secret(text(json, "dataSourceLocation")?),
-        username: optional("username").map(str::to_owned),
-        password: optional("password").map(|text| Secret(text.to_owned())),
+        username: optional(json, "username")?.map(str::to_owned),
+        password: optional(json, "password")?.map(|text| Secret(text.to_owned())),
         table: text(json, "tableName")?,
         columns,
-        timestamp: optional("timestampAttribute").map(str::to_owned),
+        timestamp: optional(json, "timestampAttribute")?.map(str::to_owned),
     })
 }
 
@@ -279,6 +281,15 @@ fn text(json: &Json, name: &str) -> Result<String, String> {
     found
         .map(str::to_owned)
         .ok_or_else(|| format!("'{name}' is missing or empty"))
+}
+
+/// A text that may be missing; clients write null or an empty one as well.
+fn optional<'a>(json: &'a Json, name: &str) -> Result<Option<&'a str>, String> {
+    match &json[name] {
+        Json::Null => Ok(None),
+        Json::String(text) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+        _ => Err(format!("'{name}' is not a text")),
+    }
 }
 
 fn real(json: &Json, name: &str) -> Result<f64, String> {
@@ -434,6 +445,14 @@ mod tests {
                 "dataSourceLocation": "jdbc:sqlite:a.db", "tableName": "T", "columnNamesList": "a,,b"
             }),
             "an empty name",
+        );
+        check(
+            "/sources/0",
+            json!({
+                "simulationType": "DATABASE_SIMULATION", "streamName": "S", "siddhiAppName": "A",
+                "dataSourceLocation": "jdbc:sqlite:a.db", "tableName": "T", "columnNamesList": ["a", "b"]
+            }),
+            "'columnNamesList' is not a text",
         );
         check(
             "/properties",
