@@ -157,7 +157,13 @@ fn five_published_apps_without_sources_run_are_watched_and_mended() {
     assert_eq!(curl(&["--json", &feed.to_string(), &url]).0, "201");
     let run = curl(&["-X", "POST", &format!("{url}/Trades?action=run")]);
     assert_eq!(run.0, "200", "{}", run.1);
-    site.run.out_has("[WSO2, 100]", 1);
+    // The window may end while the feed is sent.
+    eventually("all items are summed", || {
+        let out = site.run.out();
+        let sums = out.split("data=[WSO2, ").skip(1);
+        let sums = sums.filter_map(|rest| rest.split(']').next()?.parse::<u32>().ok());
+        sums.sum::<u32>() == 100
+    });
     let top = site.said(&["top", "--once"]);
     for app in APPS {
         assert!(top.contains(app), "{top}");
