@@ -55,6 +55,8 @@ pub mod reader;
 #[cfg(feature = "history")]
 mod rows;
 #[cfg(feature = "history")]
+pub mod scan;
+#[cfg(feature = "history")]
 mod store;
 #[cfg(feature = "history")]
 mod table;

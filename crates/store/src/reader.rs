@@ -9,6 +9,7 @@ use crate::condition::Condition;
 use crate::error::Error;
 use crate::load::{LOG, Loaded, Tables, load};
 use crate::log::oldest;
+use crate::scan::TableScan;
 use crate::table::Found;
 
 /// How often a store is read whose log loses files meanwhile.
@@ -65,6 +66,11 @@ impl Reader {
     /// The columns of a table.
     pub fn schema(&self, table: &str) -> Option<&Schema> {
         self.tables.get(table).map(|table| &table.definition.schema)
+    }
+
+    /// A table as engines that read Parquet see it.
+    pub fn scan(&self, table: &str) -> Option<TableScan> {
+        self.tables.get(table).map(TableScan::new)
     }
 
     /// All rows of a table in the order of insertion.

@@ -51,6 +51,14 @@ impl Snapshot {
         self.txns.get(app).copied()
     }
 
+    /// The same table without any file.
+    pub fn without_files(&self) -> Snapshot {
+        Snapshot {
+            files: BTreeMap::new(),
+            ..self.clone()
+        }
+    }
+
     /// All that it says, as actions.
     pub fn actions(&self) -> Vec<Json> {
         let mut actions = vec![protocol(), json!({"metaData": self.metadata})];

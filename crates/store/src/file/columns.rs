@@ -33,7 +33,7 @@ pub(crate) fn data_type(ty: Type) -> DataType {
 }
 
 /// The columns of a file, in their order.
-pub(super) fn arrow_schema(definition: &Definition) -> SchemaRef {
+pub(crate) fn arrow_schema(definition: &Definition) -> SchemaRef {
     let own = [ID, TIMESTAMP].map(|name| Field::new(name, DataType::Int64, true));
     let attributes = definition.schema.attributes.iter();
     let attributes = attributes.map(|a| Field::new(&a.name, data_type(a.ty), true));
@@ -42,7 +42,7 @@ pub(super) fn arrow_schema(definition: &Definition) -> SchemaRef {
 }
 
 /// Rows as a record batch of [`arrow_schema`].
-pub(super) fn record_batch(schema: &SchemaRef, rows: &Rows<'_>) -> Result<RecordBatch, String> {
+pub(crate) fn record_batch(schema: &SchemaRef, rows: &Rows<'_>) -> Result<RecordBatch, String> {
     let ids = rows.ids.iter().map(|id| *id as i64);
     let own: [ArrayRef; 2] = [
         Arc::new(Int64Array::from_iter_values(ids)),

@@ -82,6 +82,11 @@ impl Files {
         Ok(footer)
     }
 
+    /// Fails if the bytes of a file are not as they were written.
+    pub fn check(&self, add: &Add) -> Result<(), Error> {
+        self.footer(add).map(|_| ())
+    }
+
     /// Row groups that `prune` does not rule out.
     fn groups(
         &self,

@@ -1,6 +1,6 @@
 //! Rows of a table that a condition means.
 
-use event::{Batch, Chunks, Column, ColumnBuilder, Times, Value};
+use event::{Batch, Cells, Chunks, Column, ColumnBuilder, Times, Value};
 
 use super::{Table, View};
 use crate::condition::Bounded;
@@ -179,6 +179,7 @@ fn place_of(definition: &Definition, rows: &Rows<'_>, key: &Key, is_sorted: bool
 pub(crate) struct Found {
     columns: Vec<ColumnBuilder>,
     ids: Vec<u64>,
+    times: Vec<i64>,
     ends: Vec<u32>,
     bytes: usize,
     is_ordered: bool,
@@ -190,6 +191,7 @@ impl Found {
         Found {
             columns: attributes.map(|a| ColumnBuilder::new(a.ty)).collect(),
             ids: Vec::new(),
+            times: Vec::new(),
             ends: Vec::new(),
             bytes: 0,
             is_ordered: true,
@@ -205,6 +207,7 @@ impl Found {
         let before = self.ids.last().filter(|_| self.ids.len() > begin);
         self.is_ordered &= before.is_none_or(|before| *before <= rows.ids[row]);
         self.ids.push(rows.ids[row]);
+        self.times.push(rows.times[row]);
         if self.bytes > FOUND_MAX || self.ids.len() > u32::MAX as usize {
             return Err(Error::Refused(format!(
                 "the condition means more than {} rows, which would take more than {} MB of memory: narrow it",
@@ -213,6 +216,19 @@ impl Found {
             )));
         }
         Ok(())
+    }
+
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// In the order in which they were found.
+    pub fn rows(&self) -> Rows<'_> {
+        Rows {
+            columns: self.columns.iter().map(Cells::from).collect(),
+            ids: &self.ids,
+            times: &self.times,
+        }
     }
 
     /// The next event.
