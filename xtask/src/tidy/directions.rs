@@ -28,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["connect", "event", "javatext", "lang", "plan"],
     ),
     ("store", &["connect", "event", "lang", "plan"]),
+    ("sql", &["lang", "store"]),
     (
         "catalog",
         &[
@@ -95,10 +96,14 @@ const CLIENTS: &[&str] = &[
 ];
 
 /// Where the libraries of column formats may be needed: the rest is built without them.
-const COLUMNS_IN: &str = "store";
+const COLUMNS_IN: &[&str] = &["store", "sql"];
 
 /// Their names begin so.
-const COLUMNS: &[&str] = &["arrow", "parquet", "datafusion", "delta"];
+const COLUMNS: &[&str] = &["arrow", "parquet", "delta"];
+
+/// The query engine, and where it may be needed: to build it takes longer than all of ours.
+const ENGINE: &str = "datafusion";
+const ENGINE_IN: &str = "sql";
 
 /// The version of Arrow and Parquet; types of another do not mix with it.
 const COLUMNS_VERSION: &str = "59.";
@@ -149,12 +154,18 @@ fn judge(metadata: &Metadata) -> Findings {
                 ));
             }
         }
-        if name != COLUMNS_IN {
+        if name != ENGINE_IN && package.dependencies.iter().any(|d| d.starts_with(ENGINE)) {
+            findings.fault(format!(
+                "{name} needs {ENGINE}: it is needed by `{ENGINE_IN}` alone"
+            ));
+        }
+        if !COLUMNS_IN.contains(&name) {
             let columns = package.dependencies.iter();
             let columns = columns.filter(|d| COLUMNS.iter().any(|known| d.starts_with(known)));
             for library in columns {
                 findings.fault(format!(
-                    "{name} needs {library}: Arrow and Parquet are needed by `{COLUMNS_IN}` alone"
+                    "{name} needs {library}: Arrow and Parquet are needed by `{}` alone",
+                    COLUMNS_IN.join("` and `")
                 ));
             }
         }
@@ -238,9 +249,11 @@ mod tests {
         let found = faults(&[
             ("headwater", &["arrow-array"]),
             ("headwater-server", &["parquet"]),
-            ("headwater-store", &["arrow-array", "parquet"]),
+            ("headwater-store", &["arrow-array", "datafusion", "parquet"]),
+            ("headwater-sql", &["arrow", "datafusion"]),
         ]);
-        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[2].starts_with("store needs datafusion"), "{found:?}");
         let lock = "[[package]]\nname = \"arrow-array\"\nversion = \"60.0.1\"\n\n\
                     [[package]]\nname = \"parquet\"\nversion = \"59.3.2\"\n";
         assert_eq!(other_columns(lock), ["arrow-array 60.0.1"]);
