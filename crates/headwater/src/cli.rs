@@ -1,6 +1,7 @@
 //! The command line: commands, options and their help.
 
 mod learn;
+pub mod sql;
 pub mod state;
 
 use std::path::PathBuf;
@@ -44,7 +45,7 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     New(NewArgs),
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     Check(CheckArgs),
     Fmt(FmtArgs),
     Test(TestArgs),
@@ -52,6 +53,7 @@ pub enum Command {
     Explain(ExplainArgs),
     Connectors(ConnectorsArgs),
     Query(QueryArgs),
+    Sql(sql::SqlArgs),
     Send(SendArgs),
     Status(StatusArgs),
     Top(TopArgs),
@@ -192,6 +194,8 @@ pub struct RunArgs {
     /// Share of the batches of sources that are traced on their way through the apps, from 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.01, requires = "otlp")]
     pub otlp_sample: f64,
+    #[command(flatten)]
+    pub sql: sql::SqlLimitArgs,
     #[command(flatten)]
     pub access: AccessArgs,
     /// Write JSON to standard output, one object per line; the last is the summary

@@ -14,6 +14,7 @@ mod output;
 mod progress;
 mod registry;
 mod service;
+mod sql;
 
 use std::any::Any;
 use std::process::ExitCode;
@@ -64,7 +65,7 @@ fn main() -> ExitCode {
 fn run(command: Command, output: &Output, process: server::process::Process) -> anyhow::Result<u8> {
     match command {
         Command::New(args) => command::new::run(&args, output),
-        Command::Run(args) => command::run::run(args, output, process),
+        Command::Run(args) => command::run::run(*args, output, process),
         Command::Check(args) => command::check::run(&args, output),
         Command::Fmt(args) => command::fmt::run(&args, output),
         Command::Test(args) => command::test::run(&args, output),
@@ -72,6 +73,7 @@ fn run(command: Command, output: &Output, process: server::process::Process) -> 
         Command::Explain(args) => command::explain::run(&args, output),
         Command::Connectors(args) => command::connectors::run(&args, output),
         Command::Query(args) => command::query::run(&args, output),
+        Command::Sql(args) => command::sql::run(&args, output),
         Command::Send(args) => command::send::run(&args, output),
         Command::Top(args) => command::top::run(&args, output),
         Command::Status(args) => command::status::run(&args, output),

@@ -31,7 +31,6 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("serve", "run"),
     ("server", "run"),
     ("simulate", "send"),
-    ("sql", "query"),
     ("start", "run"),
     ("stats", "statistics"),
     ("template", "new"),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Full, Limited};
 pub use hyper::Method;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use hyper::http::uri::Authority;
 use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
@@ -268,6 +268,46 @@ impl Client {
                 () = stop.0.notified() => Ok(None),
                 outcome = reading => outcome.map_err(|cause| self.away(&cause)),
             }
+        })?;
+        match reply.as_ref().and_then(|reply| self.kept_out(reply)) {
+            None => Ok(reply),
+            Some(message) => Err(Error::Refused(message)),
+        }
+    }
+
+    /// Asks a statement of SQL; what is answered is given to `write` as it comes, until that says `false`. An answer
+    /// with another status than 200 is `Some`. The server ends a statement at its own limits.
+    ///
+    /// # Errors
+    /// As [`Client::ask`], and if the connection breaks.
+    pub fn sql(
+        &self,
+        sql: &str,
+        accept: &'static str,
+        write: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<Option<Reply>, Error> {
+        let body = Bytes::copy_from_slice(sql.as_bytes());
+        let mut request = self.request(Method::POST, "/sql", "application/sql", body)?;
+        let accept = HeaderValue::from_static(accept);
+        request.headers_mut().insert(ACCEPT, accept);
+        let reply = self.runtime()?.block_on(async {
+            let reading = async {
+                let response = self.open(request).await?;
+                if response.status() != StatusCode::OK {
+                    return read_reply(response).await.map(Some);
+                }
+                let mut body = response.into_body();
+                while let Some(frame) = body.frame().await {
+                    let frame = frame.map_err(|error| format!("the answer broke off: {error}"))?;
+                    if let Ok(data) = frame.into_data()
+                        && !write(&data)
+                    {
+                        break;
+                    }
+                }
+                Ok(None)
+            };
+            reading.await.map_err(|cause: String| self.away(&cause))
         })?;
         match reply.as_ref().and_then(|reply| self.kept_out(reply)) {
             None => Ok(reply),

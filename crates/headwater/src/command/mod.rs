@@ -16,6 +16,7 @@ mod reply;
 pub mod run;
 pub mod secrets;
 pub mod send;
+pub mod sql;
 pub mod state;
 pub mod statistics;
 pub mod status;

@@ -118,6 +118,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     let (deployer, orders) = Deployer::new(stop.clone());
     let mut deployment = Deployment::new(folder, state, deployer.clone(), apps.options.clone());
     deployment.set(apps.texts, apps.options);
+    let asked_store = args.store.as_deref().filter(|_| http.is_some());
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
@@ -129,6 +130,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         backups: server.backups(),
         deployer,
         process,
+        sql: crate::sql::of_server(asked_store, &args.sql)?,
         hidden: output.hidden.clone(),
     };
     let http = http.map(|options| server::http::serve(&options, services));

@@ -58,6 +58,7 @@ mod s3;
 mod secrets;
 mod send;
 mod service;
+mod sql;
 mod sqs;
 mod sse;
 mod statistics;

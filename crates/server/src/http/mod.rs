@@ -19,6 +19,7 @@ mod listen;
 mod pipe;
 mod query;
 mod route;
+pub mod sql;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -68,6 +69,8 @@ pub struct Services {
     pub backups: Backups,
     pub deployer: Deployer,
     pub process: Process,
+    /// Over the event store.
+    pub sql: sql::Sql,
     /// What no answer shows.
     pub hidden: Hidden,
 }
@@ -248,7 +251,7 @@ fn serve_within(options: &HttpOptions, services: Services, limits: Limits) -> Re
     })
 }
 
-pub use route::{records as answer_json, value as value_json};
+pub use route::{fault as fault_json, records as answer_json, value as value_json};
 
 #[cfg(test)]
 mod tests;

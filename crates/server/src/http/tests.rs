@@ -18,6 +18,7 @@ fn services() -> Services {
         backups: crate::backups::Backups::default(),
         deployer: Deployer::new(StopHandle::default()).0,
         process: Process::begin(),
+        sql: sql::Sql::absent("there is no event store"),
         hidden: Hidden::default(),
     }
 }

@@ -19,6 +19,11 @@ fn the_tutorial() {
 }
 
 #[test]
+fn sql() {
+    page("sql.md");
+}
+
+#[test]
 fn sending() {
     page("sending.md");
 }

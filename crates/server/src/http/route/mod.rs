@@ -10,6 +10,7 @@ mod metrics;
 mod openapi;
 mod query;
 mod simulation;
+mod sql;
 mod state;
 mod statistics;
 mod stream;
@@ -30,7 +31,7 @@ use super::gate::{Gate, Gated};
 use super::guard::Guard;
 use super::hiding;
 pub(super) use metrics::METRICS;
-pub use query::{records, value};
+pub use query::{fault, records, value};
 pub(super) use table::{Access, Param, Route};
 
 const GROUPS: &[&[Route]] = &[
@@ -38,6 +39,7 @@ const GROUPS: &[&[Route]] = &[
     apps::ROUTES,
     statistics::ROUTES,
     query::ROUTES,
+    sql::ROUTES,
     stream::ROUTES,
     simulation::ROUTES,
     feed::ROUTES,

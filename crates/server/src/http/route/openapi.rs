@@ -73,11 +73,12 @@ fn operation(route: &Route, needs_login: bool) -> Json {
         .iter()
         .map(|answer| {
             let status = answer.status.to_string();
-            (status, response(answer.about, &answer.content))
+            let contents = [&answer.content].into_iter().chain(answer.others);
+            (status, response(answer.about, contents))
         })
         .collect();
     let refusal = Content::json(|| json!({ "$ref": "#/components/schemas/Refusal" }));
-    answers.insert("default".to_owned(), response("Refused", &refusal));
+    answers.insert("default".to_owned(), response("Refused", [&refusal]));
     let (role, security) = match route.access {
         Access::Anyone => ("anyone", json!([])),
         Access::Role(role) if !needs_login => (role.name(), json!([])),
@@ -99,8 +100,8 @@ fn operation(route: &Route, needs_login: bool) -> Json {
     operation
 }
 
-fn response(about: &str, of: &Content) -> Json {
-    let content: Map<String, Json> = [content(of)].into_iter().collect();
+fn response<'a>(about: &str, contents: impl IntoIterator<Item = &'a Content>) -> Json {
+    let content: Map<String, Json> = contents.into_iter().map(content).collect();
     json!({ "description": about, "content": content })
 }
 

@@ -164,7 +164,8 @@ pub fn value(value: &Value) -> Json {
     }
 }
 
-pub(super) fn fault(name: &str, text: &str, faults: &[Diagnostic], catalog: &Catalog) -> Json {
+/// A refusal with what is wrong in a text, and as a terminal shows it.
+pub fn fault(name: &str, text: &str, faults: &[Diagnostic], catalog: &Catalog) -> Json {
     let message = faults.first().map_or("", |d| d.message.as_str());
     let diagnostics = faults.iter().map(|d| {
         json!({

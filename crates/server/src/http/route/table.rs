@@ -68,6 +68,8 @@ pub(in crate::http) struct Answer {
     pub status: u16,
     pub about: &'static str,
     pub content: Content,
+    /// In these forms, too, if the client accepts them.
+    pub others: &'static [Content],
 }
 
 impl Verb {
@@ -117,7 +119,13 @@ impl Answer {
             status,
             about,
             content,
+            others: &[],
         }
+    }
+
+    pub const fn or(mut self, others: &'static [Content]) -> Answer {
+        self.others = others;
+        self
     }
 }
 

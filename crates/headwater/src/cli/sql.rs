@@ -1,0 +1,103 @@
+//! Arguments of `headwater sql`, and what SQL may use in a server.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{parse_interval, parse_size};
+use crate::args::ServerArgs;
+
+/// Ask the tables of an event store in SQL
+///
+/// With --store, the folder is read that `headwater run --store` writes, whether a server runs on it or not; else a
+/// running server is asked, which must run with --http and --store. A statement sees what is committed when it
+/// begins, and changes nothing. Without a statement and a file, statements are read from the terminal, each up to
+/// its semicolon, or from standard input.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    headwater sql --store data 'show tables'\n  \
+    headwater sql --store data 'select metro_area, avg(power_reading) from smart_home group by 1'\n  \
+    headwater sql --store data --file report.sql --format csv > report.csv\n  \
+    headwater sql --store data 'select * from smart_home' --format parquet > smart_home.parquet\n  \
+    headwater sql --url https://host:9090 'select count(*) from smart_home'\n  \
+    echo 'describe smart_home' | headwater sql --store data -\n\n\
+    Exit codes: 0 answered; 1 a statement is wrong or came to a limit; 2 usage; 3 could not connect.")]
+pub struct SqlArgs {
+    /// One statement, or several with semicolons between them; - reads standard input
+    #[arg(value_name = "SQL|-")]
+    pub sql: Option<String>,
+    /// Statements from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "sql")]
+    pub file: Option<PathBuf>,
+    /// The folder of the event store; without it a server is asked
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// What answers are printed as
+    #[arg(long, value_enum, default_value_t = SqlOutput::Table)]
+    pub format: SqlOutput,
+    /// Print one JSON document for each statement, as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Memory of a statement; what does not fit goes to temporary files, if the statement allows it
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = parse_size, requires = "store")]
+    pub memory_limit: u64,
+    /// Size of temporary files
+    #[arg(long, value_name = "SIZE", default_value = "16GB", value_parser = parse_size, requires = "store")]
+    pub spill_limit: u64,
+    /// Folder for temporary files; by default that of the system
+    #[arg(long, value_name = "DIR", requires = "store")]
+    pub spill_dir: Option<PathBuf>,
+    /// Time after which a statement is ended
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse_interval, requires = "store")]
+    pub timeout: Duration,
+    /// Rows of an answer
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1_000_000,
+        requires = "store"
+    )]
+    pub max_rows: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum SqlOutput {
+    /// Columns for people
+    Table,
+    /// One JSON document for each statement
+    Json,
+    /// One JSON object for each row
+    Ndjson,
+    /// CSV with the names of the columns
+    Csv,
+    /// A stream of Arrow IPC, of one statement
+    Arrow,
+    /// A Parquet file, of one statement
+    Parquet,
+}
+
+impl SqlArgs {
+    pub fn output(&self) -> SqlOutput {
+        match self.json {
+            true => SqlOutput::Json,
+            false => self.format,
+        }
+    }
+}
+
+/// What the statements of `POST /sql` may use.
+#[derive(Args, Clone, Debug)]
+pub struct SqlLimitArgs {
+    /// Memory of all statements that are being answered at /sql; what does not fit goes to temporary files
+    #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size, requires = "http")]
+    pub sql_memory_limit: u64,
+    /// Time after which a statement at /sql is ended
+    #[arg(long, value_name = "TIME", default_value = "1min", value_parser = parse_interval, requires = "http")]
+    pub sql_timeout: Duration,
+    /// Rows of an answer at /sql
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, requires = "http")]
+    pub sql_max_rows: usize,
+}

@@ -1,0 +1,40 @@
+//! A build without the feature `sql`.
+
+use std::path::Path;
+
+use server::client::Reply;
+use server::http::sql::Sql;
+
+use super::NO_STORE;
+use crate::cli::sql::{SqlArgs, SqlLimitArgs, SqlOutput};
+
+const LACKS: &str = "this build has no SQL: build it with the feature 'sql' (cargo build -p headwater --features sql), \
+                     or install the full binary; a server that has it can be asked with --url";
+
+/// There is none.
+pub enum Folder {}
+
+impl Folder {
+    /// # Errors
+    /// Always: what the build lacks, and how to get it.
+    pub fn open(_: &Path, _: &SqlArgs) -> anyhow::Result<Folder> {
+        Err(anyhow::anyhow!(LACKS))
+    }
+
+    pub fn ask(
+        &self,
+        _: &str,
+        _: &str,
+        _: SqlOutput,
+        _: bool,
+        _: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Option<Reply> {
+        match *self {}
+    }
+}
+
+/// # Errors
+/// None.
+pub fn of_server(store: Option<&Path>, _: &SqlLimitArgs) -> anyhow::Result<Sql> {
+    Ok(Sql::absent(if store.is_some() { LACKS } else { NO_STORE }))
+}
