@@ -2,11 +2,14 @@
 //! noticed.
 //!
 //! lapin reads as fast as a broker sends and buffers what has not been processed without a limit.
-//! Here it is let read only while all that it has read was handed over. Promises: what lapin holds
-//! is never more than one of its reads; a line that is cut ends lapin's thread. Never: a second
-//! line.
+//! Here it is let read only while all that it has read was handed over. It also looks at its own clock
+//! for the last byte that it read, and so would take a broker for lost that nobody listened to; its
+//! timers end only after it has read something of late. Promises: what lapin holds is never more than
+//! one of its reads; a line that is cut ends lapin's thread; [`Liveness`] alone says that a broker is
+//! lost. Never: a second line.
 
-use std::future::Future;
+use std::fmt;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -33,12 +36,33 @@ pub(super) struct Tap {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
     flow: Flow,
+    reader: Option<Waker>,
     /// One byte may pass where all else waits.
     is_breath_due: bool,
-    reader: Option<Waker>,
+    /// Bytes were handed to lapin that it may not have noted yet.
+    is_unnoted: bool,
+    /// When lapin noted the last bytes.
+    noted: Instant,
+    /// How old they may be when lapin looks at its clock; `None` where it does not look.
+    noted_age_max: Option<Duration>,
+    /// A timer of lapin that waits for bytes.
+    timer: Option<Waker>,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State {
+            flow: Flow::default(),
+            reader: None,
+            is_breath_due: false,
+            is_unnoted: false,
+            noted: Instant::now(),
+            noted_age_max: None,
+            timer: None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -60,14 +84,17 @@ impl Tap {
             return false;
         }
         state.flow = flow;
-        let reader = if flow == Flow::Shut {
-            None
-        } else {
-            state.reader.take()
+        let reader = match flow {
+            Flow::Shut => None,
+            Flow::Open | Flow::Cut => state.reader.take(),
+        };
+        let timer = match flow {
+            Flow::Cut => state.timer.take(),
+            Flow::Open | Flow::Shut => None,
         };
         drop(state);
-        if let Some(reader) = reader {
-            reader.wake();
+        for waker in [reader, timer].into_iter().flatten() {
+            waker.wake();
         }
         true
     }
@@ -90,38 +117,71 @@ impl Tap {
         self.turn(Flow::Cut);
     }
 
-    /// Lets one byte pass, so that lapin, which looks for keep-alives as well, takes no full app for
-    /// a silent broker.
-    pub fn breathe(&self) {
+    /// From now on lapin looks at its clock after each of its timers, and takes the broker for lost where
+    /// it has read nothing for twice this heartbeat.
+    pub fn has_heartbeat(&self, heartbeat: Duration) {
+        self.lock().noted_age_max = Some(heartbeat);
+    }
+
+    /// Ends when lapin has read something of late. A tap that is shut lets one byte pass for that. It may
+    /// not have read what is there when this process stood still, and there may be nothing yet when the
+    /// broker stood still as well.
+    fn poll_noted(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.lock();
+        let is_fresh = state
+            .noted_age_max
+            .is_none_or(|age_max| state.noted.elapsed() <= age_max);
+        if is_fresh || state.flow == Flow::Cut {
+            return Poll::Ready(());
+        }
+        state.timer = Some(context.waker().clone());
         state.is_breath_due = true;
-        if let Some(reader) = state.reader.take() {
+        let reader = state.reader.take();
+        drop(state);
+        if let Some(reader) = reader {
             reader.wake();
         }
+        Poll::Pending
     }
 
     /// How many bytes may be read now.
     fn poll_room(&self, context: &Context<'_>) -> Poll<io::Result<usize>> {
         let mut state = self.lock();
-        match state.flow {
-            Flow::Open => return Poll::Ready(Ok(usize::MAX)),
-            Flow::Cut => return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
-            Flow::Shut => {}
+        // lapin notes what it has read before it reads again.
+        if std::mem::take(&mut state.is_unnoted) {
+            state.noted = Instant::now();
+            if let Some(timer) = state.timer.take() {
+                timer.wake();
+            }
         }
-        if std::mem::take(&mut state.is_breath_due) {
-            return Poll::Ready(Ok(1));
+        match state.flow {
+            Flow::Open => Poll::Ready(Ok(usize::MAX)),
+            Flow::Cut => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+            Flow::Shut if state.is_breath_due => Poll::Ready(Ok(1)),
+            Flow::Shut => {
+                state.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// A reader that waits for bytes must hear of a cut as well.
+    fn poll_cut(&self, context: &Context<'_>) -> Poll<io::Result<usize>> {
+        let mut state = self.lock();
+        if state.flow == Flow::Cut {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         state.reader = Some(context.waker().clone());
         Poll::Pending
     }
 
-    /// A reader that waits for bytes must hear of a cut as well.
-    fn wait(&self, context: &Context<'_>) {
-        self.lock().reader = Some(context.waker().clone());
-    }
-
     fn has_read(&self) {
-        if self.lock().flow == Flow::Open {
+        let mut state = self.lock();
+        state.is_unnoted = true;
+        state.is_breath_due = false;
+        let is_open = state.flow == Flow::Open;
+        drop(state);
+        if is_open {
             self.liveness.heard();
         }
     }
@@ -154,10 +214,7 @@ impl AsyncRead for Tapped {
         let room = ready!(this.tap.poll_room(context))?.min(into.len());
         let mut into = ReadBuf::new(&mut into[..room]);
         match tokio::io::AsyncRead::poll_read(Pin::new(&mut this.line), context, &mut into) {
-            Poll::Pending => {
-                this.tap.wait(context);
-                return Poll::Pending;
-            }
+            Poll::Pending => return this.tap.poll_cut(context),
             Poll::Ready(read) => read?,
         }
         let read = into.filled();
@@ -187,9 +244,18 @@ impl AsyncWrite for Tapped {
     }
 }
 
-/// Where lapin's tasks run: on the worker that its connection was opened on.
-#[derive(Clone, Debug)]
-pub(super) struct Kit(pub Handle);
+/// Where the tasks of one connection run: on the worker that it was opened on.
+#[derive(Clone)]
+pub(super) struct Kit {
+    pub worker: Handle,
+    pub tap: Arc<Tap>,
+}
+
+impl fmt::Debug for Kit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kit").finish_non_exhaustive()
+    }
+}
 
 impl RuntimeKit for Kit {}
 
@@ -197,27 +263,27 @@ impl Executor for Kit {
     type Task<T: Send + 'static> = Spawned<T>;
 
     fn block_on<T, F: Future<Output = T>>(&self, work: F) -> T {
-        self.0.block_on(work)
+        self.worker.block_on(work)
     }
 
     fn spawn<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
         &self,
         work: F,
     ) -> Task<Spawned<T>> {
-        Spawned(self.0.spawn(work)).into()
+        Spawned(self.worker.spawn(work)).into()
     }
 
     fn spawn_blocking<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
         &self,
         work: F,
     ) -> Task<Spawned<T>> {
-        Spawned(self.0.spawn_blocking(work)).into()
+        Spawned(self.worker.spawn_blocking(work)).into()
     }
 }
 
 impl Reactor for Kit {
     type TcpStream = Tapped;
-    type Sleep = tokio::time::Sleep;
+    type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
     /// Not asked for: the line is ours.
     fn register<H: io::Read + io::Write + Send + 'static>(
@@ -227,13 +293,21 @@ impl Reactor for Kit {
         Err::<Tapped, _>(io::ErrorKind::Unsupported.into())
     }
 
-    fn sleep(&self, time: Duration) -> tokio::time::Sleep {
-        let _inside = self.0.enter();
-        tokio::time::sleep(time)
+    /// What lapin does next is to look at its clock.
+    fn sleep(&self, time: Duration) -> Self::Sleep {
+        let sleep = {
+            let _inside = self.worker.enter();
+            tokio::time::sleep(time)
+        };
+        let tap = Arc::clone(&self.tap);
+        Box::pin(async move {
+            sleep.await;
+            poll_fn(|context| tap.poll_noted(context)).await;
+        })
     }
 
     fn interval(&self, time: Duration) -> impl Stream<Item = Instant> + Send + 'static {
-        let _inside = self.0.enter();
+        let _inside = self.worker.enter();
         unfold(tokio::time::interval(time), |mut ticks| async move {
             Some((ticks.tick().await.into_std(), ticks))
         })
@@ -262,5 +336,124 @@ impl<T> Future for Spawned<T> {
             // The worker has stopped, and whoever waits with it.
             Err(_) => Poll::Pending,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const HEARTBEAT: Duration = Duration::from_millis(50);
+
+    /// A heartbeat of AMQP.
+    const BEAT: [u8; 8] = [8, 0, 0, 0, 0, 0, 0, 0xce];
+
+    /// How often lapin is told that it can read.
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    struct Lapin {
+        line: Tapped,
+        kit: Kit,
+        woken: Arc<Woken>,
+    }
+
+    impl Lapin {
+        /// It and the broker's end of its line.
+        fn new() -> (DuplexStream, Lapin) {
+            let (broker, line) = duplex(1 << 10);
+            let tap = Arc::<Tap>::default();
+            tap.has_heartbeat(HEARTBEAT);
+            let lapin = Lapin {
+                line: Tapped::new(Box::new(line), Arc::clone(&tap)),
+                kit: Kit {
+                    worker: Handle::current(),
+                    tap,
+                },
+                woken: Arc::default(),
+            };
+            (broker, lapin)
+        }
+
+        /// Reads until it has to wait.
+        fn read(&mut self) -> io::Result<usize> {
+            let waker = Waker::from(Arc::clone(&self.woken));
+            let (mut all, mut block) = (0, [0; 64]);
+            loop {
+                let mut context = Context::from_waker(&waker);
+                match Pin::new(&mut self.line).poll_read(&mut context, &mut block) {
+                    Poll::Ready(read) => all += read?,
+                    Poll::Pending => return Ok(all),
+                }
+            }
+        }
+
+        /// A timer that ends while this process stands still.
+        fn late_timer(&self) -> <Kit as Reactor>::Sleep {
+            let timer = self.kit.sleep(HEARTBEAT / 2);
+            let stood_still = Instant::now();
+            while stood_still.elapsed() < 2 * HEARTBEAT {
+                std::thread::yield_now();
+            }
+            timer
+        }
+
+        fn is_woken(&self) -> bool {
+            self.woken.0.swap(0, Ordering::Relaxed) > 0
+        }
+    }
+
+    #[tokio::test]
+    async fn after_a_standstill_lapin_reads_before_it_looks_at_its_clock() {
+        for is_full in [true, false] {
+            let (mut broker, mut lapin) = Lapin::new();
+            if is_full {
+                lapin.kit.tap.shut();
+            }
+            assert_eq!(lapin.read().expect("it is open"), 0);
+            let mut timer = lapin.late_timer();
+            // The broker stood still as well.
+            assert!(timeout(HEARTBEAT, &mut timer).await.is_err());
+            assert!(lapin.is_woken());
+            assert_eq!(lapin.read().expect("it is open"), 0);
+            broker.write_all(&BEAT).await.expect("there is room");
+            assert!(lapin.is_woken());
+            let read = lapin.read().expect("it is open");
+            assert_eq!(read, if is_full { 1 } else { BEAT.len() });
+            timer.await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_timer_that_is_not_late_waits_for_nothing() {
+        let (_broker, lapin) = Lapin::new();
+        lapin.kit.tap.has_heartbeat(Duration::MAX);
+        lapin.late_timer().await;
+    }
+
+    #[tokio::test]
+    async fn a_cut_ends_reader_and_timer() {
+        let (_broker, mut lapin) = Lapin::new();
+        assert_eq!(lapin.read().expect("it is open"), 0);
+        let mut timer = lapin.late_timer();
+        assert!(timeout(HEARTBEAT, &mut timer).await.is_err());
+        assert_eq!(lapin.read().expect("it is open"), 0);
+        lapin.is_woken();
+        lapin.kit.tap.cut();
+        assert!(lapin.is_woken());
+        lapin.read().expect_err("it is cut");
+        timer.await;
     }
 }

@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use super::line::{Kit, Tap, Tapped};
 use super::property::short;
 use super::{Broker, PATIENCE};
-use connect::net::dial;
+use connect::net::{QUIET, dial};
 
 /// The longest frame that we agree to.
 const FRAME_MAX: u32 = 128 << 10;
@@ -27,9 +27,6 @@ const FRAME_MAX: u32 = 128 << 10;
 /// Seconds within which the broker gives a sign of life; it does so twice as often while nothing else
 /// is said. A longer heartbeat would let a silent broker pass for a living one.
 const HEARTBEAT_MAX: u16 = 3;
-
-/// How often one byte passes where nothing is read, so that lapin takes nobody for lost.
-const BREATH: Duration = Duration::from_secs(1);
 
 /// How long the last words may take.
 pub(super) const LEAVE: Duration = Duration::from_secs(2);
@@ -104,10 +101,16 @@ impl Session {
             let line = line.ok_or(io::Error::from(io::ErrorKind::ConnectionAborted))?;
             Ok(AsyncTcpStream::Plain(line))
         };
-        let runtime = Runtime::new(Kit(Handle::current()));
+        let runtime = Runtime::new(Kit {
+            worker: Handle::current(),
+            tap: Arc::clone(&tap),
+        });
         let connected = Connection::connector(uri, runtime, connect, properties).await;
         let connection = connected.map_err(told)?;
         let beat = connection.configuration().heartbeat();
+        if beat > 0 {
+            tap.has_heartbeat(Duration::from_secs(beat.into()));
+        }
         Ok(Session {
             _events: Mutex::new(Box::pin(connection.events_listener())),
             connection,
@@ -127,7 +130,8 @@ impl Session {
         let mut events = pin!(self.connection.events_listener());
         let silent = async {
             match self.beats {
-                true => tap.liveness.watch(BREATH, || tap.breathe()).await,
+                // The broker says something by itself.
+                true => tap.liveness.watch(QUIET, || {}).await,
                 false => std::future::pending().await,
             }
         };

@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use crate::broker::Apps;
 use crate::kit::{Login, Order, Restart, Silent, Subject, Tls};
@@ -115,6 +116,35 @@ fn a_port_that_speaks_something_else_is_told() {
     std::io::Write::write_all(&mut &stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it reads");
     run.err_has("does not speak AMQP", 1);
     run.stop();
+}
+
+/// Longer than the client library bears silence.
+const STANDSTILL: Duration = Duration::from_secs(7);
+
+/// Messages of a queue that acknowledges itself are gone with its connection.
+// shows: source rabbitmq lost
+#[test]
+fn a_machine_that_stood_still_has_not_lost_its_broker() {
+    let Some(server) = testservers::lent("rabbitmq") else {
+        return;
+    };
+    let apps = Apps::new(server.port(), 1);
+    let receiving = apps.write("receiver", RECEIVER, "exchange.name='still'");
+    let receiver = Running::connected(&[&receiving], 1);
+    publish(server.port(), "still", "", &[], "0,before");
+    eventually("the first row", || apps.received() == "0,before\n");
+    server.freeze();
+    receiver.freeze();
+    let frozen = Instant::now();
+    eventually("the time", || frozen.elapsed() >= STANDSTILL);
+    // First who waits for a sign of life, so that there is none yet when it looks.
+    receiver.thaw();
+    server.thaw();
+    publish(server.port(), "still", "", &[], "1,after");
+    eventually("the row after", || apps.received() == "0,before\n1,after\n");
+    let said = receiver.err();
+    assert!(!said.contains("lost its connection"), "{said}");
+    receiver.stop();
 }
 
 const PROPERTIES: &str = "@app:name('Properties')
