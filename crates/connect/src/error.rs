@@ -92,6 +92,29 @@ impl Error {
     }
 }
 
+/// Why a server did not open a connection, where the caller knows what it is called.
+#[derive(Debug)]
+pub enum OpenError {
+    Unavailable(String),
+    /// It was reached and refuses the login.
+    Denied(String),
+}
+
+impl OpenError {
+    pub fn of(self, peer: &str) -> Error {
+        match self {
+            OpenError::Unavailable(cause) => Error::unavailable(peer, cause),
+            OpenError::Denied(cause) => Error::denied(peer, cause),
+        }
+    }
+}
+
+impl From<String> for OpenError {
+    fn from(cause: String) -> OpenError {
+        OpenError::Unavailable(cause)
+    }
+}
+
 /// An error with all its causes, for a message.
 pub fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();

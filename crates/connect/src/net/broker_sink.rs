@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{InFlight, Network};
 use crate::component::{Payload, Sink, SinkSetup};
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, OpenError};
 use crate::message::{Message, Sent, Undelivered};
 
 /// How one technology opens a session with its broker and sends what is in flight.
@@ -21,7 +21,7 @@ pub trait Producer: Send + Sync + 'static {
     /// Refuses a message that the broker could never take, with the reason.
     fn check(&self, message: &Message<'_>, payload: &[u8]) -> Result<(), String>;
 
-    fn open(&self) -> impl Future<Output = Result<Self::Session, String>> + Send;
+    fn open(&self) -> impl Future<Output = Result<Self::Session, OpenError>> + Send;
 
     /// Sends what is in flight and takes confirmations, until the session or the sink ends; reports
     /// the end by [`InFlight::ended`].

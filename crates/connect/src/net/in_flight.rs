@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::{Network, is_again_too_soon};
 use crate::Error;
 use crate::answer::{AnswerClass, AnswerCounts};
-use crate::error::Cause;
+use crate::error::{Cause, OpenError};
 use crate::message::{Sent, Undelivered};
 
 /// Messages that may wait to be confirmed.
@@ -97,15 +97,16 @@ impl InFlight {
 
     /// Unless there is a connection: opens one on a worker, which then serves it. `serve` opens the
     /// buffer first. `connected`: when the last was opened.
-    pub fn connect<S, F>(
+    pub fn connect<S, E, F>(
         &self,
         network: &Network,
         connected: &mut Option<Instant>,
-        open: impl Future<Output = Result<S, String>> + Send + 'static,
+        open: impl Future<Output = Result<S, E>> + Send + 'static,
         serve: impl FnOnce(S) -> F + Send + 'static,
     ) -> Result<(), Error>
     where
         S: Send + 'static,
+        E: Into<OpenError> + Send + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
         if self.is_connected() {
@@ -118,11 +119,10 @@ impl InFlight {
         let workers = network.workers().map_err(unavailable)?;
         let opened = workers.wait_for(async move {
             tokio::spawn(serve(open.await?));
-            Ok::<_, String>(())
+            Ok::<_, E>(())
         });
-        opened
-            .map_err(unavailable)?
-            .map_err(|cause| self.unavailable(cause))?;
+        let opened = opened.map_err(unavailable)?;
+        opened.map_err(|error| error.into().of(&self.peer))?;
         *connected = Some(Instant::now());
         Ok(())
     }

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
 use super::Broker;
+use connect::error::OpenError;
 use connect::net::{InFlight, Line, Liveness, Observed, QUIET, dial};
 
 /// The longest packet of the protocol.
@@ -52,7 +53,7 @@ pub(super) struct Session {
 
 impl Session {
     /// Connects and is let in.
-    pub async fn open(broker: &Broker, is_clean: bool) -> Result<Session, String> {
+    pub async fn open(broker: &Broker, is_clean: bool) -> Result<Session, OpenError> {
         let opening = async {
             let tls = broker.tls.as_ref();
             let line = dial((&broker.host, broker.port), broker.timeout, tls).await;
@@ -82,27 +83,34 @@ impl Session {
                     is_resumed: ack.session_present,
                     liveness,
                 }),
-                Packet::ConnAck(ack) => Err(format!(
-                    "the broker does not let '{}' in: {}",
-                    broker.client,
-                    reason(ack.code)
-                )),
-                _ => Err("the other side does not speak MQTT 3.1.1".to_owned()),
+                Packet::ConnAck(ack) => Err(refusal(&broker.client, ack.code)),
+                _ => Err("the other side does not speak MQTT 3.1.1".to_owned().into()),
             }
         };
         let opened = tokio::time::timeout(broker.timeout, opening).await;
-        opened.unwrap_or_else(|_| Err("the broker did not let us in in time".to_owned()))
+        opened.unwrap_or_else(|_| {
+            Err("the broker did not complete the login in time"
+                .to_owned()
+                .into())
+        })
     }
 }
 
-fn reason(code: ConnectReturnCode) -> &'static str {
-    match code {
+fn refusal(client: &str, code: ConnectReturnCode) -> OpenError {
+    let reason = match code {
         ConnectReturnCode::Success => "accepted",
         ConnectReturnCode::RefusedProtocolVersion => "it does not speak MQTT 3.1.1",
-        ConnectReturnCode::BadClientId => "it does not like the client.id",
+        ConnectReturnCode::BadClientId => "it rejects the client.id",
         ConnectReturnCode::ServiceUnavailable => "it is not available",
         ConnectReturnCode::BadUserNamePassword => "wrong username or password",
         ConnectReturnCode::NotAuthorized => "not authorized",
+    };
+    let cause = format!("the broker does not let '{client}' in: {reason}");
+    match code {
+        ConnectReturnCode::BadUserNamePassword | ConnectReturnCode::NotAuthorized => {
+            OpenError::Denied(cause)
+        }
+        _ => OpenError::Unavailable(cause),
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::session::{Out, Outgoing, PACKET_BYTES_MAX, Reader, Session, channel, watch};
 use super::{Broker, bad_quality, quality};
 use connect::component::SinkSetup;
-use connect::error::Error;
+use connect::error::{Error, OpenError};
 use connect::message::{Message, Sent};
 use connect::net::{BrokerSink, InFlight, Producer};
 use connect::option::Dynamic;
@@ -113,7 +113,7 @@ impl Producer for MqttProducer {
         }
     }
 
-    async fn open(&self) -> Result<Session, String> {
+    async fn open(&self) -> Result<Session, OpenError> {
         if !self.broker.is_clean && !self.handshakes().is_fresh {
             // Numbers of packets that a process before this one has left there would hide our own.
             let mut session = Session::open(&self.broker, true).await?;

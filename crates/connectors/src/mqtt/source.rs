@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::session::{Out, Reader, Session, channel, watch};
 use super::{Broker, bad_quality, quality};
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
-use connect::error::Error;
+use connect::error::{Error, OpenError};
 use connect::net::{Delivery, Ingress, Liveness, Network, Receiver, reads_text};
 use connect::option::Settings;
 
@@ -98,10 +98,10 @@ impl Source for MqttSource {
                 taken,
                 is_text,
             };
-            Ok::<_, String>(tokio::spawn(serving.run(session, early, leaving)))
+            Ok::<_, OpenError>(tokio::spawn(serving.run(session, early, leaving)))
         });
         let started = started.map_err(|e| self.unavailable(e))?;
-        let task = started.map_err(|cause| self.unavailable(cause))?;
+        let task = started.map_err(|error| error.of(&self.broker.url))?;
         link.report(Connection::Connected);
         let result = self.receiver.run(link);
         // Where the session has ended by itself, nobody listens.

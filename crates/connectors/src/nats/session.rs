@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::protocol::{Said, parse, publish};
 use super::{Address, Login, PATIENCE, Server};
+use connect::error::OpenError;
 use connect::ids::Ids;
 use connect::net::{Line, Liveness, Observed, dial};
 
@@ -19,6 +20,9 @@ pub(super) const BLOCK_BYTES: usize = 64 << 10;
 
 /// Blocks that may wait to be written.
 const WAITING_MAX: usize = 256;
+
+/// How a server calls a login that it refuses.
+const DENIED: &str = "Authorization Violation";
 
 /// Blocks of whole commands on their way out.
 pub(super) type Out = mpsc::Sender<Vec<u8>>;
@@ -53,24 +57,35 @@ impl From<String> for Refusal {
 
 impl Session {
     /// Connects to the first address that lets us in.
-    pub async fn open(server: &Server) -> Result<Session, String> {
-        let mut causes = Vec::new();
+    pub async fn open(server: &Server) -> Result<Session, OpenError> {
+        let (mut causes, mut are_denied) = (Vec::new(), true);
         for address in &server.addresses {
             let opening = Session::open_at(server, address);
             let opened = tokio::time::timeout(server.timeout, opening).await;
-            let late = || Err("the server did not let us in in time".to_owned());
-            match opened.unwrap_or_else(|_| late()) {
+            let late = || {
+                Err("the server did not complete the login in time"
+                    .to_owned()
+                    .into())
+            };
+            let cause = match opened.unwrap_or_else(|_| late()) {
                 Ok(session) => return Ok(session),
-                Err(cause) if server.addresses.len() == 1 => return Err(cause),
-                Err(cause) => {
-                    causes.push(format!("{}:{}: {cause}", address.host, address.port));
+                Err(error) if server.addresses.len() == 1 => return Err(error),
+                Err(OpenError::Denied(cause)) => cause,
+                Err(OpenError::Unavailable(cause)) => {
+                    are_denied = false;
+                    cause
                 }
-            }
+            };
+            causes.push(format!("{}:{}: {cause}", address.host, address.port));
         }
-        Err(causes.join("; "))
+        let causes = causes.join("; ");
+        Err(match are_denied {
+            true => OpenError::Denied(causes),
+            false => OpenError::Unavailable(causes),
+        })
     }
 
-    async fn open_at(server: &Server, address: &Address) -> Result<Session, String> {
+    async fn open_at(server: &Server, address: &Address) -> Result<Session, OpenError> {
         let said = |e: std::io::Error| e.to_string();
         let (host, port) = (address.host.as_str(), address.port);
         let mut line = dial((host, port), server.timeout, None)
@@ -81,7 +96,9 @@ impl Session {
         let greeting = loop {
             match parse(&mut buffer)? {
                 Some(Said::Info(json)) => break json,
-                Some(_) => return Err("the other side does not greet as NATS does".to_owned()),
+                Some(_) => {
+                    return Err("the other side does not speak NATS".to_owned().into());
+                }
                 None => fill(&mut line, &mut buffer).await?,
             }
         };
@@ -93,7 +110,8 @@ impl Session {
             None if needs_tls => {
                 return Err("the server asks for TLS: set auth.type='tls' or write \
                             tls://host:port"
-                    .to_owned());
+                    .to_owned()
+                    .into());
             }
             None => line,
         };
@@ -109,7 +127,10 @@ impl Session {
         };
         let hello = hello(server, address);
         session.command(&format!("CONNECT {hello}\r\n")).await?;
-        session.settle().await?;
+        session.settle().await.map_err(|cause| match cause {
+            cause if cause.contains(DENIED) => OpenError::Denied(cause),
+            cause => OpenError::Unavailable(cause),
+        })?;
         Ok(session)
     }
 

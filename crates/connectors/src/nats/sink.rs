@@ -13,7 +13,7 @@ use super::protocol::{Message as Received, Said, publish};
 use super::session::{BLOCK_BYTES, Out, Pings, Reader, Refusal, Session, answer, channel};
 use super::{PATIENCE, Server, check_subject};
 use connect::component::SinkSetup;
-use connect::error::Error;
+use connect::error::{Error, OpenError};
 use connect::ids::Ids;
 use connect::message::Message;
 use connect::net::{BrokerSink, InFlight, Producer};
@@ -89,7 +89,7 @@ impl Producer for NatsProducer {
         }
     }
 
-    async fn open(&self) -> Result<Session, String> {
+    async fn open(&self) -> Result<Session, OpenError> {
         let mut session = Session::open(&self.server).await?;
         let max = session.payload_bytes_max;
         self.payload_bytes_max.store(max, Ordering::Relaxed);

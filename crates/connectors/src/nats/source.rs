@@ -13,7 +13,7 @@ use super::protocol::{Message, Said, publish};
 use super::session::{Out, Pings, Reader, Session, channel};
 use super::{Server, check_pattern, check_subject};
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
-use connect::error::{Cause, Error};
+use connect::error::{Cause, Error, OpenError};
 use connect::net::{Delivery, Ingress, Liveness, Network, Receiver, place_of, reads_text};
 use connect::option::Settings;
 
@@ -137,10 +137,10 @@ impl Source for NatsSource {
                     None
                 }
             };
-            Ok::<_, String>(tokio::spawn(serving.run(session, pull, leaving)))
+            Ok::<_, OpenError>(tokio::spawn(serving.run(session, pull, leaving)))
         });
         let started = started.map_err(|e| self.unavailable(e))?;
-        let task = started.map_err(|cause| self.unavailable(cause))?;
+        let task = started.map_err(|error| error.of(&self.server.label))?;
         link.report(Connection::Connected);
         let result = if self.server.is_streaming {
             let result = self.receiver.run(link);

@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 use super::line::{Kit, Tap, Tapped};
 use super::property::short;
 use super::{Broker, PATIENCE};
+use connect::error::OpenError;
 use connect::net::{QUIET, dial};
 
 /// The longest frame that we agree to.
@@ -33,6 +34,9 @@ pub(super) const LEAVE: Duration = Duration::from_secs(2);
 
 /// The code of a connection that ends in order.
 const GOOD_BYE: u16 = 200;
+
+/// How a login is refused.
+const ACCESS_REFUSED: u16 = 403;
 
 /// What there is no exchange or queue of.
 const NOT_FOUND: u16 = 404;
@@ -58,17 +62,19 @@ impl Drop for Session {
 
 impl Session {
     /// Connects and is let in.
-    pub async fn open(broker: &Broker) -> Result<Session, String> {
+    pub async fn open(broker: &Broker) -> Result<Session, OpenError> {
         let tap = Arc::<Tap>::default();
         let opening = Session::open_slowly(broker, Arc::clone(&tap));
         let opened = match tokio::time::timeout(PATIENCE, opening).await {
             Ok(opened) => opened,
-            Err(_) => Err("the broker did not let us in in time".to_owned()),
+            Err(_) => Err("the broker did not complete the login in time"
+                .to_owned()
+                .into()),
         };
         opened.inspect_err(|_| tap.cut())
     }
 
-    async fn open_slowly(broker: &Broker, tap: Arc<Tap>) -> Result<Session, String> {
+    async fn open_slowly(broker: &Broker, tap: Arc<Tap>) -> Result<Session, OpenError> {
         let address = &broker.address;
         let to = (address.host.as_str(), address.port);
         let line = dial(to, PATIENCE, broker.tls.as_ref()).await;
@@ -106,7 +112,10 @@ impl Session {
             tap: Arc::clone(&tap),
         });
         let connected = Connection::connector(uri, runtime, connect, properties).await;
-        let connection = connected.map_err(told)?;
+        let connection = connected.map_err(|error| match code(&error) {
+            Some(ACCESS_REFUSED) => OpenError::Denied(told(error)),
+            _ => OpenError::Unavailable(told(error)),
+        })?;
         let beat = connection.configuration().heartbeat();
         if beat > 0 {
             tap.has_heartbeat(Duration::from_secs(beat.into()));

@@ -16,7 +16,7 @@ use super::property::{SETTABLE, set, short, table};
 use super::session::{Session, Wanted, answered, told};
 use super::{Broker, KINDS, check_exchange, check_short};
 use connect::component::{Payload, SinkSetup};
-use connect::error::Error;
+use connect::error::{Error, OpenError};
 use connect::message::{Message, Sent};
 use connect::net::{BrokerSink, InFlight, Producer};
 use connect::option::Dynamic;
@@ -122,7 +122,7 @@ impl Producer for RabbitProducer {
     }
 
     /// A connection, and the channel that messages go by.
-    async fn open(&self) -> Result<(Session, Channel), String> {
+    async fn open(&self) -> Result<(Session, Channel), OpenError> {
         let session = Session::open(&self.broker).await?;
         let messages = session.channel().await?;
         answered(messages.confirm_select(ConfirmSelectOptions::default())).await?;

@@ -20,7 +20,7 @@ use super::property::{find, short, table};
 use super::session::{LEAVE, Session, Wanted, answered, told};
 use super::{Broker, check_exchange, check_short};
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
-use connect::error::{Cause, Error};
+use connect::error::{Cause, Error, OpenError};
 use connect::net::{Delivery, Ingress, Network, Receiver, reads_text};
 use connect::option::Settings;
 use connect::option::property_names;
@@ -123,12 +123,12 @@ impl Source for RabbitSource {
         let started = workers.wait_for(async move {
             let session = Session::open(&broker).await?;
             let (channel, messages) = subscribe(&session, &serving.wish).await?;
-            Ok::<_, String>(tokio::spawn(
+            Ok::<_, OpenError>(tokio::spawn(
                 serving.run(session, channel, messages, leaving),
             ))
         });
         let started = started.map_err(|e| self.unavailable(e))?;
-        let task = started.map_err(|cause| self.unavailable(cause))?;
+        let task = started.map_err(|error| error.of(&self.broker.label))?;
         link.report(Connection::Connected);
         let result = if self.wish.acks_itself {
             // What the broker has forgotten by then still comes in.

@@ -90,7 +90,7 @@ fn a_broker_that_does_not_answer_is_given_up() {
     let apps = Apps::new(port, 1);
     let receiving = apps.write("receiver", RECEIVER, "connection.timeout='1'");
     let run = Running::start(&[&receiving]);
-    run.err_has("did not let us in in time", 1);
+    run.err_has("did not complete the login in time", 1);
     run.stop();
 }
 

@@ -242,7 +242,7 @@ fn a_server_that_does_not_answer_is_given_up() {
     let options =
         "optional.configuration='io.nats.client.timeout:1000, io.nats.client.noecho:true'";
     let run = Running::start(&[&apps.write("receiver", RECEIVER, options)]);
-    run.err_has("did not let us in in time", 1);
+    run.err_has("did not complete the login in time", 1);
     assert!(run.err().contains("noecho"));
     run.stop();
 }
