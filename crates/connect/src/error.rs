@@ -1,6 +1,8 @@
 //! What can go wrong between the outside and an app.
 
 use std::error::Error as StdError;
+use std::io;
+use std::time::Duration;
 
 /// A cause of any kind, kept for whoever prints the chain.
 pub type Cause = Box<dyn StdError + Send + Sync>;
@@ -113,6 +115,15 @@ impl From<String> for OpenError {
     fn from(cause: String) -> OpenError {
         OpenError::Unavailable(cause)
     }
+}
+
+/// What is said of a server that takes longer to answer than it is waited for.
+pub fn unanswered(limit: Duration) -> io::Error {
+    let waited = match limit.subsec_millis() {
+        0 => format!("no answer within {} s", limit.as_secs()),
+        _ => format!("no answer within {} ms", limit.as_millis()),
+    };
+    io::Error::new(io::ErrorKind::TimedOut, waited)
 }
 
 /// An error with all its causes, for a message.

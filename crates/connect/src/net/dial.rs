@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::ClientTls;
+use crate::error;
 
 /// A silent server is asked for a sign of life, and is lost when three of them fail.
 const QUIET: Duration = Duration::from_secs(1);
@@ -63,10 +64,7 @@ async fn dial_to(
         })
     };
     let connected = tokio::time::timeout(limit, connecting).await;
-    connected.unwrap_or_else(|_| {
-        let waited = format!("no answer within {} s", limit.as_secs());
-        Err(io::Error::new(io::ErrorKind::TimedOut, waited))
-    })
+    connected.unwrap_or_else(|_| Err(error::unanswered(limit)))
 }
 
 /// Has the system watch the other side.

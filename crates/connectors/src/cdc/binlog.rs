@@ -24,7 +24,7 @@ use super::gtid::{Gtid, Gtids};
 use super::position::Position;
 use super::{Change, Keys, Options};
 use crate::rdbms::link::Fault;
-use crate::rdbms::mysql::{connect_for_log, fault};
+use crate::rdbms::mysql::{connect_for_log, fault, late};
 use crate::rdbms::server::SILENCE_MAX;
 use crate::rdbms::url::Target;
 use connect::component::{Connection, Difference, Finished, Room, Source, SourceLink};
@@ -127,7 +127,7 @@ impl Binlog {
             mysql::Error::MySqlError(said) if said.code == LOG_REFUSED => {
                 self.refusal(&said.message)
             }
-            _ => self.options.error(fault(error)),
+            _ => self.options.error(fault(late(error, Some(SILENCE_MAX)))),
         }
     }
 

@@ -114,6 +114,13 @@ pub(crate) fn look(target: &Target) -> Result<Option<Box<dyn Link>>, Error> {
             let opened = Sqlite::look(path, &name).map_err(|fault| opening(&name, fault))?;
             Ok(Some(Box::new(opened)))
         }
+        Target::Server(server) => {
+            // A look is short, and nobody waits for a server that takes connections and says nothing.
+            let mut server = server.clone();
+            server.silence = Some(server.connect_timeout);
+            link(&Target::Server(server)).map(Some)
+        }
+        #[allow(unreachable_patterns, reason = "a build may have all databases")]
         _ => link(target).map(Some),
     }
 }

@@ -1,6 +1,7 @@
 //! Tables in a database file: writes, conditions, null, epochs, locks.
 
 use std::path::Path;
+use std::time::Duration;
 
 use event::{Attribute, Batch, Chunks, Schema, Type, Value};
 use lang::span::Span;
@@ -8,6 +9,7 @@ use plan::store::{Operation, OperationKind, Term, TermKind};
 use plan::{ArithmeticOp, CompareOp, Constant, Store as Annotation, Table};
 
 use super::RDBMS;
+use super::server::Login;
 use connect::component::{Answer, Connector, Environment, Store, StoreSetup, Written};
 
 fn schema() -> Schema {
@@ -492,4 +494,24 @@ fn a_locked_database_is_waited_for() {
     drop(free);
     other.join().unwrap();
     assert_eq!(setup.rows(), ["other 0 0.0", "a 1 1.0"]);
+}
+
+/// A server that accepts connections and says nothing is named as that.
+#[test]
+fn a_look_at_a_server_that_is_silent_ends() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = silent.local_addr().expect("an address").port();
+    for kind in ["postgresql", "mysql", "mariadb"] {
+        let url = format!("jdbc:{kind}://127.0.0.1:{port}/d");
+        let target = super::url::parse(&url, "T", &Login::default()).expect("a URL");
+        let super::url::Target::Server(mut server) = target else {
+            panic!("a server");
+        };
+        server.connect_timeout = Duration::from_millis(300);
+        let Err(error) = super::look(&super::url::Target::Server(server)) else {
+            panic!("nobody answers");
+        };
+        let said = connect::error::chain(&error);
+        assert!(said.ends_with("no answer within 300 ms"), "{kind}: {said}");
+    }
 }

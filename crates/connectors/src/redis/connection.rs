@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use redis::io::tcp::TcpSettings;
-use redis::{Client, Cmd, IntoConnectionInfo as _, Pipeline, RedisConnectionInfo, RedisResult};
+use redis::{
+    Client, Cmd, IntoConnectionInfo as _, Pipeline, RedisConnectionInfo, RedisError, RedisResult,
+};
 
 pub(super) use redis::Value as Reply;
+
+use connect::error::unanswered;
 
 /// How long a connection, and then each reply, may take. A server of this kind does one thing at a time,
 /// so that another connection would tell no more of it.
@@ -53,11 +57,12 @@ impl Connection {
             .set_user_timeout(PATIENCE);
         let info = (host, port).into_connection_info()?;
         let info = info.set_tcp_settings(tcp).set_redis_settings(login);
-        let mut connection = Client::open(info)?.get_connection_with_timeout(PATIENCE)?;
+        let opened = Client::open(info)?.get_connection_with_timeout(PATIENCE);
+        let mut connection = opened.map_err(late)?;
         connection.set_read_timeout(Some(PATIENCE))?;
         connection.set_write_timeout(Some(PATIENCE))?;
         // One that wants a password says so now.
-        command(&["PING"]).exec(&mut connection)?;
+        command(&["PING"]).exec(&mut connection).map_err(late)?;
         Ok(Connection(connection))
     }
 
@@ -69,9 +74,34 @@ impl Connection {
             pipeline.add_command(command);
         }
         self.0
-            .send_packed_command(&pipeline.get_packed_pipeline())?;
+            .send_packed_command(&pipeline.get_packed_pipeline())
+            .map_err(late)?;
         (0..pipeline.len())
-            .map(|_| self.0.recv_response())
+            .map(|_| self.0.recv_response().map_err(late))
             .collect()
+    }
+}
+
+/// What the system says of a reply that did not come in time is not understood by anybody.
+fn late(error: RedisError) -> RedisError {
+    match error.is_timeout() {
+        true => unanswered(PATIENCE).into(),
+        false => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_silent_is_named_as_that() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = silent.local_addr().expect("an address").port();
+        let Err(error) = Connection::open("127.0.0.1", port, None) else {
+            panic!("nobody answers");
+        };
+        let said = error.to_string();
+        assert!(said.contains("no answer within 3500 ms"), "{said}");
     }
 }

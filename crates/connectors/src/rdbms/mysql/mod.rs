@@ -6,9 +6,11 @@
 //! with their values written out; only queries are prepared, since the binary protocol alone gives
 //! FLOAT columns without loss.
 
-use std::io::Write;
+use std::error::Error as _;
+use std::io::{ErrorKind, Write};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use mysql::consts::{CapabilityFlags, ColumnFlags};
 use mysql::prelude::Queryable;
@@ -20,7 +22,7 @@ use super::link::{Append, Bound, Fault, Found, Link};
 use super::rows::{Binder, Cell, Raw, read_value, too_few};
 use super::server::{SILENCE_MAX, Server, Tls};
 use connect::component::Written;
-use connect::error::Cause;
+use connect::error::{Cause, unanswered};
 
 /// Rows from which on `LOAD DATA` is worth its two round trips.
 const LOAD_ROWS: usize = 16;
@@ -477,7 +479,21 @@ fn connect_to(server: &Server, host: &str, port: u16) -> Result<Conn, Fault> {
         },
         _ => Conn::new(options.ssl_opts(tls(server))),
     };
-    connected.map_err(fault)
+    connected.map_err(|error| fault(late(error, server.silence)))
+}
+
+/// The error of a connection whose reads end after this silence, where they do: what the system says of that
+/// is not understood by anybody.
+pub fn late(error: mysql::Error, silence: Option<Duration>) -> mysql::Error {
+    let of_system = match &error {
+        mysql::Error::IoError(error) => Some(error),
+        mysql::Error::CodecError(error) => error.source().and_then(|cause| cause.downcast_ref()),
+        _ => None,
+    };
+    match (of_system.map(std::io::Error::kind), silence) {
+        (Some(ErrorKind::WouldBlock), Some(limit)) => mysql::Error::IoError(unanswered(limit)),
+        _ => error,
+    }
 }
 
 fn options(server: &Server, host: &str, port: u16) -> OptsBuilder {

@@ -15,6 +15,7 @@ use socket2::{SockRef, TcpKeepalive};
 
 use crate::rdbms::link::Fault;
 use crate::rdbms::server::{SILENCE_MAX, Server, Tls};
+use connect::error::unanswered;
 use connect::net::tls::judged_client;
 
 /// Bytes that are asked of the network at once.
@@ -52,7 +53,7 @@ impl Stream {
             };
             match read {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read,
+                read => return read.map_err(|error| late(error, self.socket())),
             }
         }
     }
@@ -112,7 +113,7 @@ impl Wire {
         };
         wire.start(server, more)?;
         let socket = wire.stream.socket();
-        socket.set_read_timeout(None).map_err(lost)?;
+        socket.set_read_timeout(server.silence).map_err(lost)?;
         Ok(wire)
     }
 
@@ -383,7 +384,8 @@ fn secured(mut socket: TcpStream, server: &Server, host: &str) -> Result<Stream,
     frontend::ssl_request(&mut request);
     socket.write_all(&request).map_err(lost)?;
     let mut answer = [0];
-    socket.read_exact(&mut answer).map_err(lost)?;
+    let read = socket.read_exact(&mut answer);
+    read.map_err(|error| lost(late(error, &socket)))?;
     if answer[0] != b'S' {
         return match server.tls {
             Tls::Prefer => Ok(Stream::Plain(socket)),
@@ -404,7 +406,7 @@ fn secured(mut socket: TcpStream, server: &Server, host: &str) -> Result<Stream,
         let done = stream.conn.complete_io(&mut stream.sock);
         done.map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => Fault::refused(error),
-            _ => lost(error),
+            _ => lost(late(error, &stream.sock)),
         })?;
     }
     Ok(Stream::Tls(Box::new(stream)))
@@ -414,6 +416,14 @@ fn secured(mut socket: TcpStream, server: &Server, host: &str) -> Result<Stream,
 
 pub fn lost(error: io::Error) -> Fault {
     Fault::Lost(error.into())
+}
+
+/// What the system says of a read that took longer than it may is not understood by anybody.
+fn late(error: io::Error, socket: &TcpStream) -> io::Error {
+    match (error.kind(), socket.read_timeout()) {
+        (io::ErrorKind::WouldBlock, Ok(Some(limit))) => unanswered(limit),
+        _ => error,
+    }
 }
 
 fn odd(error: io::Error) -> Fault {

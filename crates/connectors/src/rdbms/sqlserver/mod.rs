@@ -19,6 +19,7 @@ use super::link::{Append, Bound, Fault, Found, Link};
 use super::rows::{Binder, Cell, Raw, read_value, too_few};
 use super::server::{Server, Tls};
 use connect::component::Written;
+use connect::error::unanswered;
 
 /// Rows of one INSERT, which the server limits.
 const ROWS_MAX: usize = 1000;
@@ -96,10 +97,7 @@ async fn within<T>(
     };
     match tokio::time::timeout(limit, work).await {
         Ok(done) => done.map_err(fault),
-        Err(_) => {
-            let waited = format!("no answer within {} ms", limit.as_millis());
-            Err(Fault::Lost(waited.into()))
-        }
+        Err(_) => Err(Fault::Lost(unanswered(limit).into())),
     }
 }
 
