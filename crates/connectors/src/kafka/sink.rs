@@ -111,7 +111,7 @@ const EVENTS_PER_LOOK: u32 = 16;
 const IDLE_LOOK: Duration = Duration::from_millis(400);
 
 /// No topic can have this name: a broker that is asked about it answers, and makes none.
-const NO_TOPIC: &str = "?";
+pub(super) const NO_TOPIC: &str = "?";
 
 /// Records between two looks at what was confirmed.
 pub(super) const POLL_EVERY: u32 = 256;
@@ -731,7 +731,7 @@ impl KafkaSink {
                     self.failed.push((number, Undelivered { message, error }));
                     self.failed.extend(failed);
                     self.failed.sort_by_key(|(number, _)| *number);
-                    return Err(self.unavailable("the rest is sent again later"));
+                    return Err(self.unavailable("the remaining records will be sent again"));
                 }
                 Err(error) => self.refused.push((number, Undelivered { message, error })),
             }

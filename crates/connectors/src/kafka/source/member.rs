@@ -235,7 +235,7 @@ impl KafkaSource {
 
     /// What the broker says of a topic, however long it takes, as long as there is one. Whoever began anew
     /// would have more to ask of a slow one, and might never be done in time.
-    fn metadata(
+    pub(super) fn metadata(
         &mut self,
         member: &Member,
         topic: &str,

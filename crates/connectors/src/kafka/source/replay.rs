@@ -14,6 +14,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::Message as _;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
+use super::super::sink::NO_TOPIC;
 use super::member::Member;
 use super::{KafkaSource, said};
 use connect::component::{
@@ -30,9 +31,6 @@ const WAITING_MAX: usize = 1024;
 
 /// Longest wait for records or requests before signals are looked at.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// Time for a broker to answer.
-const ANSWER: Duration = Duration::from_secs(5);
 
 /// Options that say where a group begins and what is committed for it.
 const WITHOUT_EFFECT: &[&str] = &[
@@ -242,7 +240,12 @@ impl ReplayResponse {
         let Some(request) = self.current.clone() else {
             return Ok(Some(()));
         };
-        if let Err(cause) = self.judge(&request, link)? {
+        let judged = self.judge(&request, link)?;
+        if self.reader.is_lost {
+            self.reader.is_lost = false;
+            link.report(Connection::Connected);
+        }
+        if let Err(cause) = judged {
             let text = format!(
                 "topic '{}' partition {} offsets {} to {}",
                 request.topic, request.partition, request.next, request.last
@@ -322,7 +325,7 @@ impl ReplayResponse {
 
     /// Is there such a partition? `Err` inside: no, and why.
     fn judge(
-        &self,
+        &mut self,
         request: &Request,
         link: &mut dyn SourceLink,
     ) -> Result<Result<(), String>, Error> {
@@ -334,8 +337,7 @@ impl ReplayResponse {
             )));
         }
         let member = self.reader.member(None, link)?;
-        let found = member.consumer.fetch_metadata(Some(&request.topic), ANSWER);
-        let found = found.map_err(|error| self.reader.unavailable(said(&error)))?;
+        let found = self.reader.metadata(&member, &request.topic, link)?;
         let mut topics = found.topics().iter().filter(|t| t.error().is_none());
         let is_there = topics.any(|topic| {
             let mut partitions = topic.partitions().iter();
@@ -358,8 +360,7 @@ impl Source for ReplayResponse {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
         self.requests.lock().waker = Some(link.waker());
         let member = self.reader.member(None, link)?;
-        let reached = member.consumer.fetch_metadata(None, ANSWER);
-        reached.map_err(|error| self.reader.unavailable(said(&error)))?;
+        self.reader.metadata(&member, NO_TOPIC, link)?;
         drop(member);
         self.reader.is_lost = false;
         link.report(Connection::Connected);

@@ -1,6 +1,7 @@
 //! Replays of offsets.
 
 use super::{Case, broker, events, produce};
+use crate::network::Throttle;
 
 // row: sink kafka-replay-request, source kafka-replay-response | kafka
 // n/a resume: requests do not outlive the process
@@ -51,4 +52,31 @@ fn what_is_asked_for_again_comes_again_and_nothing_else() {
     assert_eq!(count("sources", "S", "rejected"), 2, "{summary}");
     assert_eq!(count("sinks", "Wanted", "failed"), 1, "{summary}");
     assert_eq!(count("sinks", "Wanted", "events"), 6, "{summary}");
+}
+
+/// As by the source `kafka`: one that takes longer than a question is waited for is asked on.
+#[test]
+fn a_broker_that_answers_slowly_gives_again_what_is_asked_for() {
+    // The first answer of a connection, which says what the broker can do, has five hundred.
+    const BYTES_PER_SECOND: u64 = 80;
+    let Some(broker) = broker() else { return };
+    produce(broker, "replayed-slowly", 0, events(0..3));
+    let slow = Throttle::of_answers(broker.port(), BYTES_PER_SECOND);
+    let text = APP
+        .replace("{broker}", &format!("127.0.0.1:{}", slow.port))
+        .replace("replayed,nowhere", "replayed-slowly");
+    let case = Case::new(broker, &text);
+    let wanted = "replayed-slowly,0,1,2\n";
+    std::fs::write(case.dir.path().join("wanted.csv"), wanted).expect("written");
+    let run = case.start();
+    run.err_has("has not answered for", 1);
+    run.err_has("source is ready", 1);
+    crate::network::eventually("every record", || case.lines("out.csv").len() >= 2);
+    assert!(
+        !run.err().contains("cannot connect source"),
+        "{}",
+        run.err()
+    );
+    run.stop();
+    assert_eq!(case.lines("out.csv"), ["1,0,1", "2,0,2"]);
 }
