@@ -15,6 +15,15 @@ const UNACKNOWLEDGED_MAX: u64 = 16_384;
 /// How long a consumer without a durable name outlives its last reader.
 const FORGET: Duration = Duration::from_secs(300);
 
+/// What two consumers of one name have in common but for where they began.
+const CONFIGURED: [&str; 5] = [
+    "ack_policy",
+    "ack_wait",
+    "filter_subject",
+    "max_ack_pending",
+    "replay_policy",
+];
+
 /// What JetStream says of a consumer that is not there.
 const NO_CONSUMER: u64 = 10_014;
 
@@ -117,6 +126,32 @@ pub(super) struct Wish {
 }
 
 impl Wish {
+    /// The request that makes a source's durable consumer again where it was left, for one that somebody
+    /// has deleted; `None` where there is none, or it is not this source's alone.
+    pub fn again(&self, place: &Place) -> Option<Request> {
+        let Reading::Durable(name) = &self.reading else {
+            return None;
+        };
+        let configuration = self.configuration(Some(name), place.next);
+        Some(creation(&place.stream, Some(name), &configuration))
+    }
+
+    /// Does a consumer stand where this source goes on, with nothing that it gives again and nobody else who
+    /// waits for what it gives?
+    fn is_continued_by(&self, consumer: &Json) -> bool {
+        let configuration = self.configuration(None, None);
+        let is_same = CONFIGURED
+            .iter()
+            .all(|key| consumer["config"][key] == configuration[key]);
+        let delivered = consumer["delivered"]["stream_seq"].as_u64().unwrap_or(0);
+        let is_zero = |key: &str| consumer[key].as_u64() == Some(0);
+        is_same
+            && delivered > 0
+            && self.last.is_none_or(|last| last == delivered)
+            && is_zero("num_ack_pending")
+            && is_zero("num_waiting")
+    }
+
     fn configuration(&self, name: Option<&str>, start: Option<u64>) -> Json {
         let mut configuration = json!({
             "ack_policy": if self.reading.acknowledges() { "explicit" } else { "none" },
@@ -146,20 +181,39 @@ fn nanos(duration: Duration) -> Json {
     (duration.as_nanos() as u64).into()
 }
 
-/// The consumer by which a source reads a stream; its name.
+/// The subject below `$JS.API` of a request, and its body.
+pub(super) type Request = (String, Json);
+
+/// Where a source reads.
+pub(super) struct Place {
+    pub stream: String,
+    pub consumer: String,
+    /// The number of the first message that is not acknowledged, as far as it is known.
+    pub next: Option<u64>,
+}
+
+/// The consumer by which a source reads a stream.
 ///
 /// A source that shares with nobody gets a fresh one that starts behind the last message it has: one
 /// that was left with messages unacknowledged gives them again only after `ack.wait`, behind later
-/// ones.
+/// ones. One that was left in order is used again: between the two requests that replace it, nobody knows
+/// how far it was.
 pub(super) async fn consumer_of(
     session: &mut Session,
     stream: &str,
     wish: &Wish,
-) -> Result<String, String> {
+) -> Result<Place, String> {
+    let place = |consumer: String, next| Place {
+        stream: stream.to_owned(),
+        consumer,
+        next,
+    };
     let (name, is_shared) = match &wish.reading {
         Reading::Passing => {
             let start = wish.last.map(|last| last + 1).or(wish.from);
-            return create(session, stream, None, wish.configuration(None, start)).await;
+            let configuration = wish.configuration(None, start);
+            let made = create(session, stream, None, &configuration).await?;
+            return Ok(place(made, start));
         }
         Reading::Durable(name) => (name, false),
         Reading::Shared(name, _) => (name, true),
@@ -170,8 +224,14 @@ pub(super) async fn consumer_of(
         .ask(&format!("CONSUMER.INFO.{path}"), &json!({}))
         .await;
     let floor = match found {
-        Ok(_) if is_shared => return Ok(name.clone()),
-        Ok(info) => info["ack_floor"]["stream_seq"].as_u64(),
+        Ok(_) if is_shared => return Ok(place(name.clone(), None)),
+        Ok(info) => {
+            let floor = info["ack_floor"]["stream_seq"].as_u64();
+            if wish.is_continued_by(&info) {
+                return Ok(place(name.clone(), floor.map(|floor| floor + 1)));
+            }
+            floor
+        }
         Err(refusal) if refusal.code == NO_CONSUMER => None,
         Err(refusal) => return Err(said(refusal)),
     };
@@ -188,20 +248,26 @@ pub(super) async fn consumer_of(
             .map_err(said)?;
     }
     let configuration = wish.configuration(Some(name), start);
-    create(session, stream, Some(name), configuration).await
+    let made = create(session, stream, Some(name), &configuration).await?;
+    Ok(place(made, start))
+}
+
+fn creation(stream: &str, name: Option<&str>, configuration: &Json) -> Request {
+    let api = match name {
+        Some(name) => format!("CONSUMER.DURABLE.CREATE.{stream}.{name}"),
+        None => format!("CONSUMER.CREATE.{stream}"),
+    };
+    let question = json!({ "stream_name": stream, "config": configuration });
+    (api, question)
 }
 
 async fn create(
     session: &mut Session,
     stream: &str,
     name: Option<&str>,
-    configuration: Json,
+    configuration: &Json,
 ) -> Result<String, String> {
-    let api = match name {
-        Some(name) => format!("CONSUMER.DURABLE.CREATE.{stream}.{name}"),
-        None => format!("CONSUMER.CREATE.{stream}"),
-    };
-    let question = json!({ "stream_name": stream, "config": configuration });
+    let (api, question) = creation(stream, name, configuration);
     let made = session.ask(&api, &question).await;
     let made =
         made.map_err(|refusal| format!("consumer of stream '{stream}': {}", refusal.text))?;

@@ -8,9 +8,9 @@ use event::Value;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::jetstream::{Reading, Wish, consumer_of, sequence, stream_of};
+use super::jetstream::{Place, Reading, Wish, consumer_of, sequence, stream_of};
 use super::protocol::{Message, Said, publish};
-use super::session::{Out, Pings, Reader, Session, channel};
+use super::session::{Out, Pings, Reader, Session, answer, channel};
 use super::{Server, check_pattern, check_subject};
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::{Cause, Error, OpenError};
@@ -27,6 +27,12 @@ const PULL: usize = 1024;
 const PULL_WAIT: Duration = Duration::from_secs(30);
 
 const ACKNOWLEDGED: &[u8] = b"+ACK";
+
+/// A status: there is nobody of that subject, and so no such consumer.
+const NO_RESPONDERS: u16 = 503;
+
+/// What is said to those who wait for messages of a consumer when it goes.
+const DELETED: &str = "Consumer Deleted";
 
 /// Acknowledgements that may wait: more than a consumer lets be unacknowledged.
 const UNACKNOWLEDGED_MAX: usize = 65_536;
@@ -117,21 +123,20 @@ impl Source for NatsSource {
             ingress: Arc::clone(&self.receiver.ingress),
             counts: Arc::clone(&self.counts),
             is_text: self.is_text,
-            is_shared: self.reading.is_shared(),
-            acknowledges: self.reading.acknowledges(),
+            wish: self.wish(),
             is_drained: Arc::default(),
             farewell: Notify::new(),
         };
         let is_drained = Arc::clone(&serving.is_drained);
         let (leave, leaving) = oneshot::channel();
-        let (wish, group) = (self.wish(), self.group.clone());
+        let group = self.group.clone();
         let started = workers.wait_for(async move {
             let mut session = Session::open(&serving.server).await?;
             let pull = match serving.server.is_streaming {
-                true => Some(attach(&mut session, &wish).await?),
+                true => Some(attach(&mut session, &serving.wish).await?),
                 false => {
                     let group = group.map_or_else(String::new, |group| format!("{group} "));
-                    let subscribe = format!("SUB {} {group}1\r\n", wish.subject);
+                    let subscribe = format!("SUB {} {group}1\r\n", serving.wish.subject);
                     session.command(&subscribe).await?;
                     session.settle().await?;
                     None
@@ -173,18 +178,27 @@ async fn attach(session: &mut Session, wish: &Wish) -> Result<Pull, String> {
     let inbox = session.inbox.clone();
     session.command(&format!("SUB {inbox}.* 1\r\n")).await?;
     let stream = stream_of(session, &wish.subject).await?;
-    let consumer = consumer_of(session, &stream, wish).await?;
+    let place = consumer_of(session, &stream, wish).await?;
     Ok(Pull {
-        subject: format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"),
+        subject: format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{}", place.consumer),
+        place,
         inbox,
         left: 0,
         heard: Instant::now(),
     })
 }
 
+/// Why a session ends by itself.
+enum End {
+    Lost(String),
+    /// The consumer has gone; the connection is as it was.
+    Deleted(String),
+}
+
 /// What was asked of a stream, and how much of it is still to come.
 struct Pull {
     subject: String,
+    place: Place,
     inbox: String,
     left: usize,
     /// When it was asked, or gave something.
@@ -208,7 +222,7 @@ impl Pull {
     }
 
     /// A message that carries no event but a state.
-    fn status(&mut self, (code, words): (u16, String)) -> Result<(), String> {
+    fn status(&mut self, (code, words): (u16, String)) -> Result<(), End> {
         match code {
             100 => Ok(()),
             // None there, or none in time.
@@ -216,8 +230,9 @@ impl Pull {
                 self.left = 0;
                 Ok(())
             }
-            503 => Err("the consumer no longer exists".to_owned()),
-            _ => Err(format!("JetStream answers {code} {words}")),
+            NO_RESPONDERS => Err(End::Deleted("the consumer no longer exists".to_owned())),
+            409 if words == DELETED => Err(End::Deleted("the consumer was deleted".to_owned())),
+            _ => Err(End::Lost(format!("JetStream answers {code} {words}"))),
         }
     }
 
@@ -239,8 +254,7 @@ struct Serving {
     ingress: Arc<Ingress>,
     counts: Arc<Counts>,
     is_text: bool,
-    is_shared: bool,
-    acknowledges: bool,
+    wish: Wish,
     /// All that the server has sent is in the queue.
     is_drained: Arc<AtomicBool>,
     /// The server has heard that nothing more is wanted, and has sent all before that.
@@ -248,7 +262,7 @@ struct Serving {
 }
 
 impl Serving {
-    async fn run(self, session: Session, pull: Option<Pull>, leaving: oneshot::Receiver<()>) {
+    async fn run(self, session: Session, mut pull: Option<Pull>, leaving: oneshot::Receiver<()>) {
         let Session {
             mut reader,
             mut writer,
@@ -260,14 +274,13 @@ impl Serving {
         let acknowledging = tokio::spawn(acknowledge(to_do, out.clone()));
         liveness.heard();
         let pings = Pings::default();
-        let inbox = pull.as_ref().map(|pull| pull.inbox.clone());
-        let is_core = inbox.is_none();
+        let is_core = pull.is_none();
         let mut writing = Box::pin(writer.run(blocks));
-        let lost = {
+        let end = {
             let watched = out.clone();
             let reading = self.read(
                 &mut reader,
-                pull,
+                pull.as_mut(),
                 &liveness,
                 &pings,
                 out.clone(),
@@ -287,34 +300,84 @@ impl Serving {
                 }
             };
             tokio::select! {
-                cause = reading => Some(cause),
-                result = &mut writing => result.err(),
-                cause = pings.watch(&liveness, self.server.quiet, &watched) => Some(cause),
+                end = reading => Some(end),
+                result = &mut writing => result.err().map(End::Lost),
+                cause = pings.watch(&liveness, self.server.quiet, &watched) => Some(End::Lost(cause)),
                 () = taking_leave => None,
             }
         };
         self.is_drained.store(true, Ordering::Release);
-        match lost {
-            Some(cause) => {
+        let is_kept = match end {
+            Some(End::Lost(cause)) => {
                 // Nobody takes acknowledgements any more, so that none of them is waited for.
                 drop(writing);
                 self.ingress.lose(cause);
                 acknowledging.await.ok();
+                return;
             }
-            None => {
-                // The last acknowledgements; what is not acknowledged in time is given again.
-                let settling = async {
-                    let last = acknowledging.await.ok().flatten();
-                    match (inbox, last) {
-                        (Some(inbox), Some(last)) => {
-                            settle(&mut reader, out, &inbox, &last).await;
-                        }
-                        _ => drop(out),
-                    }
-                };
-                let all = async { tokio::join!(settling, writing) };
-                tokio::time::timeout(LEAVE, all).await.ok();
+            Some(End::Deleted(cause)) => {
+                self.ingress.lose(cause);
+                false
             }
+            None => true,
+        };
+        // The last acknowledgements; what is not acknowledged in time is given again.
+        let settling = async {
+            let last = acknowledging.await.ok().flatten();
+            if let Some(pull) = &mut pull {
+                self.settle(&mut reader, &out, pull, last, is_kept).await;
+            }
+            drop(out);
+        };
+        let all = async { tokio::join!(settling, writing) };
+        tokio::time::timeout(LEAVE, all).await.ok();
+    }
+
+    /// Sees to it that the stream has all acknowledgements: whoever asks for its place next would get messages
+    /// again that the stream was told of and had not looked at. And that it keeps the place: a consumer that
+    /// was deleted is made again, as it was left by the `last` of them. A server that was stalled deletes one
+    /// long after it was asked to, when its successor of the same name is there already.
+    async fn settle(
+        &self,
+        reader: &mut Reader,
+        out: &Out,
+        pull: &mut Pull,
+        last: Option<String>,
+        is_kept: bool,
+    ) {
+        let is_kept = is_kept
+            && match &last {
+                Some(last) => has_settled(reader, out, &pull.inbox, last).await,
+                None => true,
+            };
+        if is_kept {
+            return;
+        }
+        if let Some(last) = last.as_deref().and_then(sequence) {
+            pull.place.next = Some(last + 1);
+        }
+        let Some((api, question)) = self.wish.again(&pull.place) else {
+            return;
+        };
+        let consumer = &pull.place.consumer;
+        let reply = format!("{}.again", pull.inbox);
+        let subject = format!("$JS.API.{api}");
+        let body = question.to_string();
+        let made = match request(reader, out, &subject, &reply, body.as_bytes()).await {
+            Some(message) => answer(message.status(), &message.payload).map_err(|r| r.text),
+            None => Err("the connection is lost".to_owned()),
+        };
+        match made {
+            Ok(_) => tracing::warn!(
+                consumer,
+                next = pull.place.next,
+                "durable consumer was deleted; created it again after the last acknowledged message"
+            ),
+            Err(cause) => tracing::warn!(
+                consumer,
+                cause,
+                "durable consumer was deleted and cannot be created again; messages may be read again"
+            ),
         }
     }
 
@@ -322,26 +385,27 @@ impl Serving {
     async fn read(
         &self,
         reader: &mut Reader,
-        mut pull: Option<Pull>,
+        mut pull: Option<&mut Pull>,
         liveness: &Liveness,
         pings: &Pings,
         out: Out,
         unacknowledged: mpsc::Sender<Unacknowledged>,
-    ) -> String {
+    ) -> End {
         // Why the writer has ended is said by itself.
-        let ended = std::future::pending::<String>;
+        let ended = std::future::pending::<End>;
         loop {
             if let Some(pull) = &mut pull {
                 if pull.again(&out).await.is_err() {
                     return ended().await;
                 }
                 if pull.is_overdue() {
-                    return "JetStream sends neither messages nor heartbeats".to_owned();
+                    let cause = "JetStream sends neither messages nor heartbeats";
+                    return End::Lost(cause.to_owned());
                 }
             }
             let said = match reader.next().await {
                 Ok(said) => said,
-                Err(cause) => return cause,
+                Err(cause) => return End::Lost(cause),
             };
             liveness.heard();
             match said {
@@ -353,9 +417,9 @@ impl Serving {
                     }
                     Some(pull) if message.subject.starts_with(&pull.inbox) => {
                         if let Some(status) = message.status()
-                            && let Err(cause) = pull.status(status)
+                            && let Err(end) = pull.status(status)
                         {
-                            return cause;
+                            return end;
                         }
                     }
                     Some(pull) => {
@@ -376,7 +440,7 @@ impl Serving {
                         self.farewell.notify_one();
                     }
                 }
-                Said::Error(cause) => return format!("the server refuses: {cause}"),
+                Said::Error(cause) => return End::Lost(format!("the server refuses: {cause}")),
                 Said::Info(_) | Said::Ok => {}
             }
         }
@@ -409,14 +473,14 @@ impl Serving {
             return;
         };
         // One that was not acknowledged in time comes again; its first copy is underway.
-        if !self.is_shared && number <= self.counts.last.load(Ordering::Relaxed) {
+        if !self.wish.reading.is_shared() && number <= self.counts.last.load(Ordering::Relaxed) {
             return;
         }
         let mut delivery = self.delivery(&message, number);
-        if !self.is_shared {
+        if !self.wish.reading.is_shared() {
             delivery = delivery.at(number);
         }
-        let (delivery, safe) = match self.acknowledges {
+        let (delivery, safe) = match self.wish.reading.acknowledges() {
             true => {
                 let (delivery, safe) = delivery.with_receipt();
                 (delivery, Some(safe))
@@ -433,7 +497,7 @@ impl Serving {
                 .ok();
         }
         self.push(delivery).await;
-        if !self.is_shared {
+        if !self.wish.reading.is_shared() {
             self.counts.last.store(number, Ordering::Relaxed);
         }
     }
@@ -458,21 +522,31 @@ async fn acknowledge(mut to_do: mpsc::Receiver<Unacknowledged>, out: Out) -> Opt
     last
 }
 
-/// Waits until the stream has all acknowledgements: whoever asks for its place next would get messages again
-/// that the stream was told of and had not looked at. It answers one of them, which is repeated for that, when
-/// it has those before it.
-async fn settle(reader: &mut Reader, out: Out, inbox: &str, last: &str) {
-    let answer = format!("{inbox}.settled");
+/// Waits until the stream has all acknowledgements, and tells whether the consumer is there. It answers one of
+/// them, which is repeated for that, when it has those before it.
+async fn has_settled(reader: &mut Reader, out: &Out, inbox: &str, last: &str) -> bool {
+    let reply = format!("{inbox}.settled");
+    let answer = request(reader, out, last, &reply, ACKNOWLEDGED).await;
+    let status = answer.and_then(|answer| answer.status());
+    status.is_none_or(|(code, _)| code != NO_RESPONDERS)
+}
+
+/// Publishes and waits for what comes to `reply`; messages that come meanwhile stay with the stream. `None`:
+/// the connection has ended.
+async fn request(
+    reader: &mut Reader,
+    out: &Out,
+    subject: &str,
+    reply: &str,
+    body: &[u8],
+) -> Option<Message> {
     let mut block = Vec::new();
-    publish(&mut block, last, Some(&answer), "", ACKNOWLEDGED);
-    if out.send(block).await.is_err() {
-        return;
-    }
-    // Messages that come meanwhile stay with the stream.
-    while let Ok(said) = reader.next().await {
-        match said {
-            Said::Message(message) if message.subject == answer => return,
-            Said::Ping => _ = out.send(b"PONG\r\n".to_vec()).await,
+    publish(&mut block, subject, Some(reply), "", body);
+    out.send(block).await.ok()?;
+    loop {
+        match reader.next().await.ok()? {
+            Said::Message(message) if message.subject == reply => return Some(message),
+            Said::Ping => out.send(b"PONG\r\n".to_vec()).await.ok()?,
             _ => {}
         }
     }

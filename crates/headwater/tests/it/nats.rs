@@ -5,6 +5,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use serde_json::Value as Json;
+
 use crate::broker::Apps;
 use crate::kit::{Login, Order, Restart, Silent, Subject, Tls};
 use crate::network::{Running, eventually, number};
@@ -88,7 +90,75 @@ define stream Out (n long, text string);
 from In select * insert into Out;
 ";
 
+/// What JetStream answers.
+fn jetstream(port: u16, what: &str) -> Json {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    let asked = format!(
+        "CONNECT {{\"verbose\":false}}\r\nSUB answers.{port} 1\r\nPUB $JS.API.{what} answers.{port} 2\r\n{{}}\r\n"
+    );
+    stream.write_all(asked.as_bytes()).expect("it reads");
+    let lines = BufReader::new(stream).lines();
+    let mut lines = lines.map(|line| line.expect("it answers"));
+    let answer = lines.find(|line| line.starts_with('{'));
+    serde_json::from_str(&answer.expect("an answer")).expect("JSON")
+}
+
 const STREAMING: &str = "streaming.cluster.id='test-cluster'";
+
+/// The place of a source without state is that of its consumer, whatever becomes of that.
+// shows: source nats resume
+#[test]
+fn a_durable_place_outlives_its_consumer() {
+    let Some(server) = testservers::shared("nats") else {
+        return;
+    };
+    let port = server.port();
+    let apps = Apps::new(port, 0);
+    let options = format!("{STREAMING}, durable.name='kept'");
+    let receiving = RECEIVER.replace("rows.all", "rows.kept");
+    let receiving = apps.write("receiver", &receiving, &options);
+    let start = || Running::connected(&[&receiving], 1);
+    let mut expect = String::new();
+    let mut one_more = |n: u32| {
+        let row = format!("{n},row");
+        publish(port, &[("rows.kept", &row)]);
+        expect.push_str(&format!("{row}\n"));
+        eventually("one row more", || apps.received().len() >= expect.len());
+        assert_eq!(apps.received(), expect);
+    };
+    let consumer = "rows_kept.kept";
+    let created = || {
+        let info = jetstream(port, &format!("CONSUMER.INFO.{consumer}"));
+        info["created"].as_str().expect("it is there").to_owned()
+    };
+    let delete = || {
+        let deleted = jetstream(port, &format!("CONSUMER.DELETE.{consumer}"));
+        // It is gone also where the server was still writing its folder.
+        let is_busy = deleted["error"]["description"].as_str();
+        let is_busy = is_busy.is_some_and(|said| said.contains("directory not empty"));
+        assert!(deleted["success"] == true || is_busy, "{deleted}");
+    };
+    let receiver = start();
+    one_more(0);
+    receiver.stop();
+    // Left in order, it is the same one.
+    let first = created();
+    let receiver = start();
+    one_more(1);
+    assert_eq!(created(), first);
+    // It goes while it is read, and while its reader stops.
+    delete();
+    receiver.err_has("source is ready", 2);
+    one_more(2);
+    receiver.freeze();
+    delete();
+    receiver.stops();
+    receiver.thaw();
+    receiver.end();
+    let receiver = start();
+    one_more(3);
+    receiver.stop();
+}
 
 /// Publishes as nobody of ours does, and waits until the server has it all.
 fn publish(port: u16, messages: &[(&str, &str)]) {
