@@ -455,7 +455,7 @@ impl HttpSink {
                 continue;
             }
             if entered.elapsed() >= ENTER_LOOK {
-                let cause = "what was sent before waits to be sent again";
+                let cause = "earlier requests are waiting to be retried";
                 return Err(Error::unavailable("a free connection", cause));
             }
             let look = left.map_or(ENTER_LOOK, |left| left.min(ENTER_LOOK));
@@ -577,7 +577,7 @@ impl Shared {
                 cause = connect::error::chain(error),
                 again_in_seconds = seconds(pause),
                 count,
-                "a request is sent again"
+                "retrying request"
             );
         }
     }

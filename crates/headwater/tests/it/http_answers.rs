@@ -209,7 +209,7 @@ fn a_stop_does_not_wait_for_a_peer_that_never_takes_anything() {
     let stub = Stub::start(0, |_| status("500 oops", ""));
     let sender = Sender::start(&stub, "", "on.error='WAIT'");
     sender.send(0..3);
-    sender.run.err_has("a request is sent again", 1);
+    sender.run.err_has("retrying request", 1);
     let stopped = Instant::now();
     let (code, summary) = sender.run.stop();
     assert!(
