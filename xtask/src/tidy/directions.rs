@@ -22,10 +22,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("check", &["event", "lang", "plan"]),
     ("engine", &["event", "javatext", "lang", "plan"]),
     ("script", &["check", "engine", "event", "lang", "plan"]),
-    ("connect", &["event", "javatext", "lang", "plan"]),
+    ("databridge", &["event"]),
+    (
+        "connect",
+        &["databridge", "event", "javatext", "lang", "plan"],
+    ),
     (
         "connectors",
-        &["connect", "event", "javatext", "lang", "plan"],
+        &["connect", "databridge", "event", "javatext", "lang", "plan"],
     ),
     ("store", &["connect", "event", "lang", "plan"]),
     ("sql", &["lang", "store"]),
