@@ -531,6 +531,18 @@ impl Rows {
         self.push_rejected(Rejected::new(payload, cause, remedy));
     }
 
+    /// As [`Rows::reject_row`], where the part of the message that the row is of can be mapped alone.
+    #[cold]
+    pub fn reject_part(
+        &mut self,
+        payload: Payload<'_>,
+        cause: impl Into<String>,
+        remedy: &'static str,
+    ) {
+        self.abort_row();
+        self.push_rejected(Rejected::of(payload, cause, remedy));
+    }
+
     fn push_rejected(&mut self, mut rejected: Rejected) {
         rejected.place = self.place;
         // The caller drains at REJECTED_MAX between messages. One message can hold more; what is

@@ -24,6 +24,8 @@ pub mod pass_through;
 pub mod protobuf;
 #[path = "mapper/text/spec.rs"]
 pub mod text;
+#[path = "mapper/wso2event/spec.rs"]
+pub mod wso2event;
 #[path = "mapper/xml/spec.rs"]
 pub mod xml;
 
@@ -41,5 +43,6 @@ pub const SPECS: &[&[ConnectorSpec]] = &[
     avro::CONNECTORS,
     protobuf::CONNECTORS,
     binary::CONNECTORS,
+    wso2event::CONNECTORS,
     distribution::CONNECTORS,
 ];

@@ -22,6 +22,7 @@ pub mod scan;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
+pub mod wso2event;
 pub mod xml;
 
 use std::fmt::Write;
@@ -49,6 +50,7 @@ pub const MAPPERS: &[&dyn Mapper] = &[
     #[cfg(feature = "protobuf")]
     &protobuf::Protobuf,
     &text::Text,
+    &wso2event::Wso2Event,
     &xml::Xml,
 ];
 
