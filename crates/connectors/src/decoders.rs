@@ -26,6 +26,11 @@ use connect::net::http_client::check_answer;
 use connect::net::{Crowd, KeyStore, Pace};
 use connect::object;
 use connect::url::{decode, encode};
+use databridge::definition::Definition;
+use databridge::stream::Layout;
+use databridge::thrift::{Message, Scan, Scanner};
+use databridge::{binary, bundle, reading, rows};
+use event::Type;
 
 /// Name and function of each.
 pub const DECODERS: &[(&str, fn(&[u8]))] = &[
@@ -43,6 +48,7 @@ pub const DECODERS: &[(&str, fn(&[u8]))] = &[
     ("rabbitmq", rabbitmq),
     ("sse", sse),
     ("tcp", tcp),
+    ("wso2event", wso2event),
 ];
 
 /// What really comes, for each of [`DECODERS`].
@@ -130,6 +136,20 @@ pub const SEEDS: &[(&str, &[&[u8]])] = &[
     (
         "tcp",
         &[b"\x02\0\0\0\x14\0\0\0\x01s\0\0\0\x03a/b\0\0\0\x04data"],
+    ),
+    (
+        "wso2event",
+        &[
+            // A call of `publish`: two events of stream `a:1`, the second with a null and a map.
+            b"\x03\x80\x01\0\x01\0\0\0\x07publish\0\0\0\x07\x0c\0\x01\x0b\0\x01\0\0\0\x01s\x08\0\x02\0\0\0\x02\
+              \x0f\0\x03\x08\0\0\0\x01\0\0\0\x09\x0f\0\x04\x0a\0\0\0\x02\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\
+              \x0f\0\x07\x0b\0\0\0\x05\0\0\0\x03a:1\0\0\0\x01x\0\0\0\x03a:1\0\0\0\x05_null\0\0\0\x01y\
+              \x0d\0\x08\x08\x0d\0\0\0\x01\0\0\0\x01\x0b\x0b\0\0\0\x01\0\0\0\x01k\0\0\0\x01v\0\0",
+            b"\x09{'name':'a','payloadData':[{'name':'p','type':'INT'}]}",
+            // An event by the binary protocol, with two nulls.
+            b"\x09\x02\0\0\0\x33\0\0\0\x01s\0\0\0\x01\0\0\0\x26\0\0\0\0\0\0\0\x01\0\0\0\x03a:1\
+              \0\0\0\0\x3f\xf8\0\0\0\0\0\0\0\0\0\0\0\0\0\x03xyz",
+        ],
     ),
 ];
 
@@ -335,6 +355,87 @@ pub fn tcp(bytes: &[u8]) {
         let again = frame::read(&mut written.as_slice(), pace, &crowd, &mut account).now_or_never();
         let again = again.expect("all is there").expect("it is a frame");
         assert_eq!(again, Some(found));
+    }
+}
+
+/// Messages of Thrift as they come, the events of bundles, and definitions of streams.
+pub fn wso2event(bytes: &[u8]) {
+    let (piece, bytes) = pieces(bytes);
+    let found = |piece: usize| {
+        let (mut scanner, mut at) = (Scanner::default(), 0);
+        loop {
+            at = (at + piece).min(bytes.len());
+            match scanner.scan(&bytes[..at]) {
+                Ok(Scan::More(_)) if at < bytes.len() => {}
+                end => return end,
+            }
+        }
+    };
+    let end = found(bytes.len().max(1));
+    assert_eq!(found(piece), end);
+    drop(Definition::parse(&String::from_utf8_lossy(bytes)));
+    binary_message(bytes);
+    let Ok(Scan::Whole(end)) = end else { return };
+    let Ok(message) = Message::read(&bytes[..end]) else {
+        return;
+    };
+    let argument = message.fields.get(1).map_or(&[][..], |field| field.value);
+    let Some((_, fields)) = bundle::split_session(argument) else {
+        return;
+    };
+    let Ok(bundle) = bundle::Bundle::read(&fields) else {
+        return;
+    };
+    let layout = |id, attributes: &[(&'static str, Type)]| {
+        let attributes = attributes.iter().map(|(key, ty)| (Some(*key), *ty));
+        Layout::new(id, attributes).expect("it is one")
+    };
+    let layouts = [
+        layout("a:1", &[("p", Type::Int), ("q", Type::String)]),
+        layout(
+            "b:1",
+            &[("l", Type::Long), ("d", Type::Double), ("o", Type::Bool)],
+        ),
+    ];
+    let find = |id: &[u8]| {
+        let mut all = layouts.iter().enumerate();
+        all.find(|(_, layout)| layout.id.as_bytes() == id)
+    };
+    let strings: Vec<&[u8]> = bundle.strings().collect();
+    let Ok(events) = reading::read(&bundle, &strings, find) else {
+        return;
+    };
+    let entries = bundle.entries().unwrap_or_default();
+    let mut entries = entries.as_slice();
+    for (number, event) in events.iter().enumerate() {
+        let own = bundle::take_entries(&mut entries, number);
+        let (mut written, layout) = (Vec::new(), &layouts[event.layout]);
+        rows::write(&mut written, &bundle, &strings, event, layout, own);
+        let mut again = rows::Events::new(&written, layout);
+        let mut values = 0;
+        again
+            .next(|_, _| values += 1, |_, _| ())
+            .expect("it was written");
+        assert!(again.is_done() && values == layout.attributes.len());
+    }
+}
+
+/// A message of the binary protocol of databridge.
+fn binary_message(bytes: &[u8]) {
+    let Ok(Scan::Whole(end)) = binary::scan(bytes) else {
+        return;
+    };
+    let Ok(binary::Request::Publish { events, .. }) = binary::Request::read(&bytes[..end]) else {
+        return;
+    };
+    let types = [Type::Long, Type::Double, Type::Bool, Type::String];
+    let keys = ["l", "d", "o", "s"].map(Some);
+    let layout = Layout::new("a:1", keys.into_iter().zip(types)).expect("it is one");
+    for event in binary::events(events).unwrap_or_default() {
+        binary::stream_of(event);
+        if let Ok((_, values, _)) = binary::read(event, &layout) {
+            assert_eq!(values.len(), types.len());
+        }
     }
 }
 

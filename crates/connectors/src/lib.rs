@@ -46,6 +46,8 @@ pub mod spec;
 pub mod tcp;
 #[cfg(feature = "websocket")]
 pub mod websocket;
+#[cfg(feature = "wso2event")]
+pub mod wso2event;
 
 use connect::component::Connector;
 use connect::effect::EffectFunctions;
@@ -103,6 +105,8 @@ pub const CONNECTORS: &[&dyn Connector] = &[
     &tcp::TCP,
     #[cfg(feature = "websocket")]
     &websocket::WEBSOCKET,
+    #[cfg(feature = "wso2event")]
+    &wso2event::WSO2EVENT,
 ];
 
 /// The functions with effects of this build.

@@ -45,6 +45,8 @@ pub mod sqs;
 pub mod tcp;
 #[path = "websocket/spec.rs"]
 pub mod websocket;
+#[path = "wso2event/spec.rs"]
+pub mod wso2event;
 
 use plan::spec::{ConnectorSpec, FunctionSpec};
 
@@ -66,6 +68,7 @@ pub const SPECS: &[&[ConnectorSpec]] = &[
     websocket::CONNECTORS,
     grpc::CONNECTORS,
     tcp::CONNECTORS,
+    wso2event::CONNECTORS,
     prometheus::CONNECTORS,
     s3::CONNECTORS,
     email::CONNECTORS,

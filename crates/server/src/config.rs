@@ -5,6 +5,8 @@
 //! Siddhi runner does. Every other key is listed in [`Config::ignored`], so that nothing is dropped
 //! in silence.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_yaml_ng::{Mapping, Value};
 
 use crate::error::Error;
@@ -168,6 +170,8 @@ impl ConfigReader<'_> {
                 ("state.persistence" | "statePersistence", value) => {
                     self.persistence(&key, value)?;
                 }
+                ("databridge.config", value) => self.databridge(&key, value)?,
+                ("auth.configs", value) => self.users(&key, value)?,
                 ("siddhi.properties", value) => self.siddhi("", "properties", value)?,
                 _ => self.siddhi("", &key, value)?,
             }
@@ -230,6 +234,85 @@ impl ConfigReader<'_> {
             self.ignore_others(item, &at, &known);
             self.config.data_sources.push(read);
         }
+        Ok(())
+    }
+
+    /// The receiver of databridge: its settings are those of source `wso2event`.
+    fn databridge(&mut self, path: &str, value: &Value) -> Result<(), String> {
+        let mut properties = Vec::new();
+        for key in ["keyStoreLocation", "keyStorePassword", "clientTimeoutMin"] {
+            let found = self.optional(value, key)?;
+            properties.extend(found.map(|text| (key.to_owned(), text)));
+        }
+        let receivers = value.get("dataReceivers").unwrap_or(&Value::Null);
+        let at = format!("{path}.dataReceivers");
+        let mut protocols = Vec::new();
+        for item in items(&at, receivers)? {
+            let body = unwrapped(item, "dataReceiver");
+            let protocol = self.required(body, &at, "type")?.to_ascii_lowercase();
+            for (key, text) in self.properties(body.get("properties"), &at)? {
+                properties.push((format!("{protocol}.{key}"), text));
+            }
+            protocols.push(protocol);
+            self.ignore_others(body, &at, &["type", "properties"]);
+        }
+        if !protocols.is_empty() {
+            properties.push(("dataReceivers".to_owned(), protocols.join(",")));
+        }
+        let at = format!("{path}.users");
+        for item in items(&at, value.get("users").unwrap_or(&Value::Null))? {
+            let body = unwrapped(item, "user");
+            let name = self.required(body, &at, "username")?;
+            properties.push((
+                format!("user.{name}"),
+                self.required(body, &at, "password")?,
+            ));
+            self.ignore_others(body, &at, &["username", "password"]);
+        }
+        let known = [
+            "keyStoreLocation",
+            "keyStorePassword",
+            "clientTimeoutMin",
+            "dataReceivers",
+            "users",
+        ];
+        self.ignore_others(value, path, &known);
+        self.of_databridge(properties);
+        Ok(())
+    }
+
+    fn of_databridge(&mut self, properties: Vec<(String, String)>) {
+        if !properties.is_empty() {
+            self.config.extensions.push(Extension {
+                namespace: "source".to_owned(),
+                name: "wso2event".to_owned(),
+                properties,
+            });
+        }
+    }
+
+    /// The users of Streaming Integrator, who may log in to databridge; their passwords are in Base64.
+    fn users(&mut self, path: &str, value: &Value) -> Result<(), String> {
+        let manager = value.get("userManager");
+        let store = manager.and_then(|manager| manager.get("userStore"));
+        let users = store.and_then(|store| store.get("users"));
+        let at = format!("{path}.userManager.userStore.users");
+        let mut properties = Vec::new();
+        for item in items(&at, users.unwrap_or(&Value::Null))? {
+            let body = unwrapped(item, "user");
+            let name = self.required(body, &at, "username")?;
+            let encoded = self.required(body, &at, "password")?;
+            let decoded = BASE64_STANDARD.decode(encoded.trim()).ok();
+            let password = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+            let password = password.ok_or_else(|| {
+                format!("the password of user '{name}' in '{at}' is not in Base64")
+            })?;
+            properties.push((format!("user.{name}"), password));
+        }
+        if properties.is_empty() {
+            self.config.ignored.push(path.to_owned());
+        }
+        self.of_databridge(properties);
         Ok(())
     }
 
@@ -475,6 +558,43 @@ auth.configs:
                 "auth.configs"
             ]
         );
+    }
+
+    #[test]
+    fn databridge_is_read_with_its_users() {
+        let text = "
+databridge.config:
+  workerThreads: 10
+  keyStoreLocation: key.jks
+  clientTimeoutMin: 5
+  dataReceivers:
+    - dataReceiver:
+        type: Thrift
+        properties: { tcpPort: '7612', sslPort: 7712 }
+  users:
+    - user: { username: sensor, password: '${PASS}' }
+auth.configs:
+  type: local
+  userManager:
+    userStore:
+      users:
+        - user: { username: admin, password: YWRtaW4=, roles: 1 }
+";
+        let config = parse(text).expect("it is well formed");
+        let expect = [
+            ("keyStoreLocation", "key.jks"),
+            ("clientTimeoutMin", "5"),
+            ("thrift.tcpPort", "7612"),
+            ("thrift.sslPort", "7712"),
+            ("dataReceivers", "thrift"),
+            ("user.sensor", "secret"),
+            ("user.admin", "admin"),
+        ];
+        let expect = expect.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(config.settings("source", "wso2event"), expect);
+        assert_eq!(config.ignored, ["databridge.config.workerThreads"]);
+        let faulty = parse(&text.replace("YWRtaW4=", "admin!")).expect_err("it is no Base64");
+        assert!(faulty.to_string().contains("user 'admin'"), "{faulty}");
     }
 
     #[test]
