@@ -109,17 +109,26 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// The folder of an installation, made where it is not there.
 pub(crate) fn installed(recipe: &dyn Recipe) -> Result<PathBuf, Error> {
+    kept(recipe.name(), recipe.edition(), |into| recipe.install(into))
+}
+
+/// A folder that is made once by `install` and kept under a name and an edition.
+pub(crate) fn kept(
+    name: &str,
+    edition: &str,
+    install: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<PathBuf, Error> {
     let _one = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
     let all = cache()?.join("servers");
-    let folder = all.join(format!("{}-{}", recipe.name(), recipe.edition()));
+    let folder = all.join(format!("{name}-{edition}"));
     if folder.is_dir() {
         return Ok(folder);
     }
     // Another process may install at the same time: each does so aside, and the first one stays.
-    let aside = all.join(format!("{}.{}", recipe.name(), std::process::id()));
-    let action = || format!("cannot install server '{}'", recipe.name());
+    let aside = all.join(format!("{name}.{}", std::process::id()));
+    let action = || format!("cannot install '{name}'");
     fs::create_dir_all(&aside).map_err(|e| Error::failed(action(), e))?;
-    let made = recipe.install(&aside);
+    let made = install(&aside);
     if made.is_ok() && (fs::rename(&aside, &folder).is_ok() || folder.is_dir()) {
         fs::remove_dir_all(&aside).ok();
         return Ok(folder);

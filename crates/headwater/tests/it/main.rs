@@ -69,3 +69,4 @@ mod tcp;
 mod trial;
 mod websocket;
 mod websub;
+mod wso2event;
