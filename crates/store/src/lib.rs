@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! store.json                  version and id
+//! incremental.json            up to where incremental scripts have read
 //! lock                        held by the process that writes
 //! log/00000001.log            what was written since the tables' files were
 //! tables/NAME/_delta_log/     a plain Delta log
@@ -22,6 +23,8 @@
 
 pub mod spec;
 
+#[cfg(feature = "history")]
+pub mod batch;
 #[cfg(feature = "history")]
 mod change;
 #[cfg(feature = "history")]
@@ -49,6 +52,8 @@ mod load;
 #[cfg(feature = "history")]
 mod log;
 #[cfg(feature = "history")]
+pub mod marks;
+#[cfg(feature = "history")]
 mod paths;
 #[cfg(feature = "history")]
 pub mod reader;
@@ -63,6 +68,8 @@ mod table;
 
 #[cfg(feature = "history")]
 pub use connector::EVENT_STORE;
+#[cfg(feature = "history")]
+pub use store::EventStore;
 
 use plan::spec::ConnectorSpec;
 

@@ -103,7 +103,10 @@ type Open = HashMap<u64, Vec<(u64, String, Vec<Type>, Vec<Change>)>>;
 pub(crate) fn load(dir: &Path) -> Result<Loaded, Error> {
     let id = id(dir)?;
     let tables = open_tables(dir)?;
-    let replayed = replay_into(dir, &id, &tables)?;
+    let mut replayed = replay_into(dir, &id, &tables)?;
+    // Rows of a batch are in files alone: the log does not know their numbers.
+    let last = tables.values().map(|table| table.last_row()).max();
+    replayed.head.row = replayed.head.row.max(last.unwrap_or(0) + 1);
     let known = replayed.head.sequence;
     for table in tables.values() {
         let flushed = table.flushed(&id);

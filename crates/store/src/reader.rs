@@ -6,6 +6,7 @@ use std::path::Path;
 use event::{Batch, Schema};
 
 use crate::condition::Condition;
+use crate::definition::Definition;
 use crate::error::Error;
 use crate::load::{LOG, Loaded, Tables, load};
 use crate::log::oldest;
@@ -66,6 +67,11 @@ impl Reader {
     /// The columns of a table.
     pub fn schema(&self, table: &str) -> Option<&Schema> {
         self.tables.get(table).map(|table| &table.definition.schema)
+    }
+
+    /// What the rows of a table look like.
+    pub fn definition(&self, table: &str) -> Option<&Definition> {
+        self.tables.get(table).map(|table| &*table.definition)
     }
 
     /// A table as engines that read Parquet see it.

@@ -34,6 +34,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How long a writer waits for room before it says that there is none.
 const ROOM_WAIT: Duration = Duration::from_secs(1);
 
+/// How long a batch waits for an app that has not committed what it has written, and how often it looks.
+const QUIET_WAIT: Duration = Duration::from_secs(30);
+const QUIET_LOOK: Duration = Duration::from_millis(20);
+
 /// The stores that a server has open, by folder.
 #[derive(Default)]
 pub(crate) struct Stores {
@@ -73,6 +77,8 @@ pub(crate) struct Shared {
     /// Held while rows in memory are made again from the log: no file of it goes, and no half of a
     /// transaction is written to files.
     rebuild: Mutex<()>,
+    /// Held while the marks of incremental scripts are changed.
+    pub marks: Mutex<()>,
     /// The thread is to look, or has done something.
     wake: Condvar,
     done: Condvar,
@@ -121,6 +127,7 @@ impl EventStore {
             sessions: Mutex::default(),
             orders: Mutex::default(),
             rebuild: Mutex::default(),
+            marks: Mutex::default(),
             wake: Condvar::new(),
             done: Condvar::new(),
             _lock: lock,
@@ -256,6 +263,37 @@ impl Shared {
         }
     }
 
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Puts the rows of a table aside for its files; true where none is left in memory. Waits a moment for an
+    /// app that has written rows and not yet committed them.
+    ///
+    /// # Errors
+    /// It has not committed them for too long.
+    pub fn quiet(&self, table: &Table, since: Instant) -> Result<bool, Error> {
+        let whole = self.rebuild.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = table.lock();
+        let is_quiet = state.view.live.is_empty() || state.freeze(&table.definition);
+        drop(state);
+        drop(whole);
+        if is_quiet {
+            return Ok(true);
+        }
+        if since.elapsed() > QUIET_WAIT {
+            return Err(Error::Conflict(table.definition.name.clone()));
+        }
+        let orders = self.lock_orders();
+        let waited = self.done.wait_timeout(orders, QUIET_LOOK);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        Ok(false)
+    }
+
     /// Has the thread look at the tables.
     pub fn wake(&self) {
         self.lock_orders().is_woken = true;
@@ -340,11 +378,10 @@ impl Shared {
         }
         drop(state);
         drop(whole);
-        if table.flush(&self.id)? {
-            while table.compact()? {}
-        } else {
+        if !table.flush(&self.id)? {
             table.refresh()?;
         }
+        while table.compact()? {}
         Ok(())
     }
 

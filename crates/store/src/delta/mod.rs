@@ -16,7 +16,7 @@ mod local;
 mod snapshot;
 mod stats;
 
-pub(crate) use local::DeltaLog;
+pub(crate) use local::{DeltaLog, GRACE};
 pub(crate) use snapshot::Snapshot;
 pub(crate) use stats::Stats;
 

@@ -84,7 +84,7 @@ fn array(cells: &Cells<'_>, len: usize) -> ArrayRef {
 }
 
 /// Appends an array of a file to a column; false where it has another type.
-pub(super) fn append(array: &dyn Array, ty: Type, builder: &mut ColumnBuilder) -> bool {
+pub(crate) fn append(array: &dyn Array, ty: Type, builder: &mut ColumnBuilder) -> bool {
     let len = array.len();
     macro_rules! numbers {
         ($arrow:ty, $push:ident) => {{

@@ -10,7 +10,7 @@ mod files;
 mod read;
 mod write;
 
-pub(crate) use columns::{arrow_schema, record_batch};
+pub(crate) use columns::{append, arrow_schema, record_batch};
 pub(crate) use files::{Files, Prune};
 pub(crate) use read::{Part, Parts};
 pub(crate) use write::FileWriter;

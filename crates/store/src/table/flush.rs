@@ -1,6 +1,6 @@
 //! Rows in memory become files, and small files become large ones.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::merge::{
@@ -10,6 +10,7 @@ use super::merge::{
 use super::{Frozen, Table};
 use crate::delta::{Add, Snapshot, TableLog, Txn};
 use crate::error::Error;
+use crate::layer::Layer;
 use crate::layout::Layout;
 
 /// Files of about the same size that become one.
@@ -36,6 +37,12 @@ impl Table {
     /// # Errors
     /// The rows stay frozen, and it can be tried again.
     pub fn flush(&self, store: &str) -> Result<bool, Error> {
+        let _alone = self.files_alone();
+        self.flush_alone(store)
+    }
+
+    /// The same for who has the files to himself.
+    pub(super) fn flush_alone(&self, store: &str) -> Result<bool, Error> {
         let frozen = match &self.lock().view.frozen {
             Some(frozen) => Arc::clone(frozen),
             None => return Ok(false),
@@ -84,7 +91,7 @@ impl Table {
         let layout = Arc::clone(&self.lock().layout);
         let mut output = Output::new(&self.dir, &self.definition, &layout);
         let written = match self.definition.is_keyed() {
-            true => self.rewrite_keyed(base, frozen, &mut output),
+            true => self.rewrite_keyed(&base.files, &frozen.layer, &mut output),
             false => self.rewrite_plain(base, frozen, &layout, &mut output),
         };
         match written {
@@ -105,7 +112,7 @@ impl Table {
         base: &Snapshot,
         frozen: &Frozen,
         layout: &Layout,
-        output: &mut Output<'_>,
+        output: &mut Output,
     ) -> Result<Vec<String>, Error> {
         let hidden = frozen.layer.hidden();
         let mut removes = Vec::new();
@@ -126,13 +133,13 @@ impl Table {
     }
 
     /// Files that may hold a key that is new or gone are written anew, with small ones if there are many.
-    fn rewrite_keyed(
+    pub(super) fn rewrite_keyed(
         &self,
-        base: &Snapshot,
-        frozen: &Frozen,
-        output: &mut Output<'_>,
+        files: &BTreeMap<String, Arc<Add>>,
+        layer: &Layer,
+        output: &mut Output,
     ) -> Result<Vec<String>, Error> {
-        let mut keys: Vec<_> = frozen.layer.keys().keys().collect();
+        let mut keys: Vec<_> = layer.keys().keys().collect();
         keys.sort_unstable();
         let may_hold = |add: &Add| {
             add.range.as_ref().is_none_or(|(first, last)| {
@@ -141,21 +148,14 @@ impl Table {
             })
         };
         let is_small = |add: &Add| add.size < KEYED_FILE_BYTES / 4;
-        let small = base.files.values().filter(|add| is_small(add)).count();
+        let small = files.values().filter(|add| is_small(add)).count();
         let with_small = small > KEYED_SMALL_FILES;
-        let mut touched: Vec<&Arc<Add>> = base
-            .files
+        let mut touched: Vec<&Arc<Add>> = files
             .values()
             .filter(|add| may_hold(add) || with_small && is_small(add))
             .collect();
         touched.sort_by(|a, b| a.range.cmp(&b.range));
-        merge(
-            &self.files,
-            &self.definition,
-            &touched,
-            &frozen.layer,
-            output,
-        )?;
+        merge(&self.files, &self.definition, &touched, layer, output)?;
         Ok(touched.into_iter().map(|add| add.path.clone()).collect())
     }
 
@@ -167,6 +167,7 @@ impl Table {
         if self.definition.is_keyed() {
             return Ok(false);
         }
+        let _alone = self.files_alone();
         let base = Arc::clone(&self.lock().view.snapshot);
         let Some(small) = small_files(&base) else {
             return Ok(false);

@@ -1,7 +1,7 @@
 //! New files from old ones and from rows in memory.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::search::key_of;
@@ -24,9 +24,9 @@ pub(super) const KEYED_FILE_BYTES: u64 = 16 << 20;
 const KEYED_FILE_ROWS: u64 = 1 << 19;
 
 /// Rows go into files, one after the other.
-pub(super) struct Output<'a> {
-    dir: &'a Path,
-    definition: &'a Arc<Definition>,
+pub(super) struct Output {
+    dir: PathBuf,
+    definition: Arc<Definition>,
     layout: Arc<Layout>,
     /// Rows come in the order of the layout's columns, from here on.
     is_clustered: bool,
@@ -35,11 +35,11 @@ pub(super) struct Output<'a> {
     adds: Vec<Add>,
 }
 
-impl<'a> Output<'a> {
-    pub fn new(dir: &'a Path, definition: &'a Arc<Definition>, layout: &Arc<Layout>) -> Output<'a> {
+impl Output {
+    pub fn new(dir: &Path, definition: &Arc<Definition>, layout: &Arc<Layout>) -> Output {
         Output {
-            dir,
-            definition,
+            dir: dir.to_owned(),
+            definition: Arc::clone(definition),
             layout: Arc::clone(layout),
             is_clustered: false,
             writer: None,
@@ -60,7 +60,7 @@ impl<'a> Output<'a> {
 
     pub fn push(&mut self, rows: &Rows<'_>, row: usize) -> Result<(), Error> {
         if self.definition.is_keyed() {
-            let key = key_of(self.definition, rows, row);
+            let key = key_of(&self.definition, rows, row);
             // A file is in the order of its keys, or a look-up would miss some.
             if self.last.as_ref().is_some_and(|last| *last >= key) {
                 self.end_file()?;
@@ -76,8 +76,8 @@ impl<'a> Output<'a> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => self.writer.insert(FileWriter::create(
-                self.dir,
-                self.definition,
+                &self.dir,
+                &self.definition,
                 &self.layout,
                 self.is_clustered,
             )?),
@@ -117,7 +117,7 @@ impl<'a> Output<'a> {
         if let Some(writer) = self.writer.take() {
             writer.discard();
         }
-        discard(self.dir, &self.adds);
+        discard(&self.dir, &self.adds);
     }
 }
 
@@ -152,7 +152,7 @@ pub(super) fn merge_clustered(
     files: &Files,
     small: &[Arc<Add>],
     cluster: &[usize],
-    output: &mut Output<'_>,
+    output: &mut Output,
 ) -> Result<(), Error> {
     let mut runs: Vec<Run> = Vec::new();
     for add in small {
@@ -198,7 +198,7 @@ impl Run {
         &mut self,
         until: Option<&Key>,
         cluster: &[usize],
-        output: &mut Output<'_>,
+        output: &mut Output,
     ) -> Result<bool, Error> {
         loop {
             let rows = self.part.rows();
@@ -223,7 +223,7 @@ pub(super) fn copy_without(
     files: &Files,
     add: &Add,
     gone: &HashSet<u64>,
-    output: &mut Output<'_>,
+    output: &mut Output,
 ) -> Result<u64, Error> {
     let mut count = 0;
     output.begin(&add.cluster)?;
@@ -265,7 +265,7 @@ pub(super) fn merge(
     definition: &Definition,
     touched: &[&Arc<Add>],
     layer: &Layer,
-    output: &mut Output<'_>,
+    output: &mut Output,
 ) -> Result<(), Error> {
     let fresh = layer.rows();
     let mut keys: Vec<(&Key, usize)> = layer

@@ -9,6 +9,7 @@
 //! Each hides the rows below that it deletes or replaces, so that one look from top to bottom is a
 //! consistent version: no row is missing and none comes twice, whatever the flusher does meanwhile.
 
+mod batch;
 mod flush;
 mod merge;
 mod search;
@@ -26,6 +27,8 @@ use crate::file::Files;
 use crate::layer::Layer;
 use crate::layout::Layout;
 
+pub(crate) use batch::Batch;
+pub use batch::Mode;
 pub(crate) use search::Found;
 pub(crate) use write::{Writer, fit, joined};
 
@@ -45,6 +48,8 @@ pub(crate) struct Table {
     delta: DeltaLog,
     pub(crate) files: Files,
     state: Mutex<State>,
+    /// Held by who makes the next version of the files.
+    files_alone: Mutex<()>,
 }
 
 /// A version of a table: it stays as it is, whatever is written meanwhile.
@@ -112,8 +117,21 @@ impl Table {
                 layout: Arc::default(),
                 open_by: None,
             }),
+            files_alone: Mutex::default(),
             definition,
         }
+    }
+
+    fn files_alone(&self) -> MutexGuard<'_, ()> {
+        let alone = self.files_alone.lock();
+        alone.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The greatest number of a row in its files.
+    pub fn last_row(&self) -> u64 {
+        let snapshot = Arc::clone(&self.lock().view.snapshot);
+        let ids = snapshot.files.values().filter_map(|add| add.stats.ids());
+        ids.map(|(_, last)| last).max().unwrap_or(0)
     }
 
     /// The rows as they are now.
