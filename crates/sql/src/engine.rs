@@ -13,6 +13,7 @@ use datafusion::execution::context::SQLOptions;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement as ParsedStatement;
 use futures_util::StreamExt as _;
 use store::reader::Reader;
 use store::scan::Checked;
@@ -61,10 +62,10 @@ impl Default for Limits {
 /// The threads and the memory with which statements are answered.
 pub struct Engine {
     /// Taken when it is dropped.
-    runtime: Option<Runtime>,
-    environment: Arc<RuntimeEnv>,
-    checked: Arc<Checked>,
-    limits: Limits,
+    pub(crate) runtime: Option<Runtime>,
+    pub(crate) environment: Arc<RuntimeEnv>,
+    pub(crate) checked: Arc<Checked>,
+    pub(crate) limits: Limits,
 }
 
 /// An answer as it comes. The first block comes once there is enough of it or all, so that most of what goes wrong is
@@ -197,32 +198,65 @@ impl Statement {
     }
 }
 
+/// Where statements are planned, without any table.
+pub(crate) fn session(environment: &Arc<RuntimeEnv>, limits: &Limits) -> SessionContext {
+    let mut config = SessionConfig::new()
+        .with_information_schema(true)
+        .with_default_catalog_and_schema("store", "public");
+    let options = config.options_mut();
+    options.sql_parser.collect_spans = true;
+    // What a sort keeps free to merge what it has spilled: no more than it gets for that.
+    let merge = &mut options.execution.sort_spill_reservation_bytes;
+    *merge = (*merge).min(merge_share(limits.memory));
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(Arc::clone(environment))
+        .with_default_features()
+        .build();
+    SessionContext::new_with_state(state)
+}
+
+/// The functions that a statement may call.
+pub(crate) fn function_names(context: &SessionContext) -> Vec<String> {
+    let state = context.state();
+    [
+        state.scalar_functions().keys().cloned().collect::<Vec<_>>(),
+        state.aggregate_functions().keys().cloned().collect(),
+        state.window_functions().keys().cloned().collect(),
+    ]
+    .concat()
+}
+
+/// Plans a statement that is known to read, and begins it. Planning does not give way: this is called beside what
+/// watches the time.
+pub(crate) async fn begun(
+    context: &SessionContext,
+    statement: ParsedStatement,
+    sql: &str,
+    known: &Known,
+) -> Result<SendableRecordBatchStream, Error> {
+    let stream = async {
+        let plan = context.state().statement_to_plan(statement).await?;
+        // What it has inside it is asked once more.
+        let reads = SQLOptions::new()
+            .with_allow_ddl(false)
+            .with_allow_dml(false)
+            .with_allow_statements(false);
+        reads.verify_plan(&plan)?;
+        let rows = context.execute_logical_plan(plan).await?;
+        rows.execute_stream().await
+    };
+    let stream = stream.await;
+    stream.map_err(|error| translated(&error, sql, known))
+}
+
 impl Snapshot {
     fn new(reader: &Reader, statement: &Statement) -> Result<Snapshot, Error> {
-        let mut config = SessionConfig::new()
-            .with_information_schema(true)
-            .with_default_catalog_and_schema("store", "public");
-        let options = config.options_mut();
-        options.sql_parser.collect_spans = true;
-        // What a sort keeps free to merge what it has spilled: no more than it gets for that.
-        let merge = &mut options.execution.sort_spill_reservation_bytes;
-        *merge = (*merge).min(merge_share(statement.limits.memory));
-        let state = SessionStateBuilder::new()
-            .with_config(config)
-            .with_runtime_env(Arc::clone(&statement.environment))
-            .with_default_features()
-            .build();
-        let context = SessionContext::new_with_state(state);
+        let context = session(&statement.environment, &statement.limits);
         let mut names = Names::default();
-        let state = context.state();
         let known = Known {
             tables: reader.tables().map(str::to_owned).collect(),
-            functions: [
-                state.scalar_functions().keys().cloned().collect::<Vec<_>>(),
-                state.aggregate_functions().keys().cloned().collect(),
-                state.window_functions().keys().cloned().collect(),
-            ]
-            .concat(),
+            functions: function_names(&context),
         };
         for name in &known.tables {
             let Some(scan) = reader.scan(name) else {
@@ -244,22 +278,10 @@ impl Snapshot {
 
     async fn plan(&self, sql: &str) -> Result<SendableRecordBatchStream, Error> {
         let statement = parsed(sql, &self.names)?;
-        let stream = async {
-            let plan = self.context.state().statement_to_plan(statement).await?;
-            // The statement is known to read; what it has inside it is asked once more.
-            let reads = SQLOptions::new()
-                .with_allow_ddl(false)
-                .with_allow_dml(false)
-                .with_allow_statements(false);
-            reads.verify_plan(&plan)?;
-            let rows = self.context.execute_logical_plan(plan).await?;
-            rows.execute_stream().await
-        };
-        let stream = stream.await;
-        stream.map_err(|error| translated(&error, sql, &self.known))
+        begun(&self.context, statement, sql, &self.known).await
     }
 }
 
-fn defect(cause: impl std::fmt::Display) -> Error {
+pub(crate) fn defect(cause: impl std::fmt::Display) -> Error {
     Error::Failed(format!("internal error: {cause}; please report it"))
 }

@@ -3,21 +3,27 @@
 //! A statement sees each table at one version: its files, which DataFusion reads itself, and the rows of the log
 //! that no file holds yet. Names of tables and columns are found without case.
 //!
-//! Promises: a statement changes nothing and reads no other file; it ends at its limits of memory, disk, time and
-//! rows; an error in it is reported with its place. Never: a statement that writes; a damaged file that is served.
+//! Batch scripts of WSO2 DAS are such statements, and others that put what they select into tables of the store.
+//!
+//! Promises: a statement reads no other file; it ends at its limits of memory, disk, time and rows; an error in it is
+//! reported with its place. A statement alone changes nothing; one of a script changes its table at once or not at
+//! all. Never: a damaged file that is served.
 
 mod bounds;
+mod convert;
 mod encode;
 mod engine;
 mod error;
 mod memory;
 mod names;
+mod script;
 mod statement;
 mod table;
 
 pub use encode::Format;
 pub use engine::{Answer, Engine, Limits};
 pub use error::Error;
+pub use script::{Call, Outcome, Run, Script, ScriptError, UserFunction};
 
 #[cfg(test)]
 mod tests;

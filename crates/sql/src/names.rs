@@ -17,9 +17,18 @@ pub(crate) struct Names {
     tables: HashSet<String>,
     /// By their names in lower case; `None` for those of two tables that differ by case alone.
     columns: HashMap<String, Option<String>>,
+    /// `a JOIN b` has all pairs, as in Spark 1.6; else it is an error.
+    joins_all: bool,
 }
 
 impl Names {
+    pub fn of_script() -> Names {
+        Names {
+            joins_all: true,
+            ..Names::default()
+        }
+    }
+
     /// Names of tables are in lower case.
     pub fn add_table(&mut self, table: &str) {
         self.tables.insert(table.to_owned());
@@ -81,6 +90,14 @@ impl VisitorMut for Walk<'_> {
         }
         let joins = select.from.iter_mut().flat_map(|from| &mut from.joins);
         for join in joins {
+            let is_free = matches!(
+                join.join_operator,
+                JoinOperator::Join(JoinConstraint::None)
+                    | JoinOperator::Inner(JoinConstraint::None)
+            );
+            if is_free && self.0.joins_all {
+                join.join_operator = JoinOperator::CrossJoin(JoinConstraint::None);
+            }
             if let Some(JoinConstraint::Using(columns)) = constraint(&mut join.join_operator) {
                 let parts = columns.iter_mut().flat_map(|column| &mut column.0);
                 self.0.quote_all(parts.filter_map(|part| match part {

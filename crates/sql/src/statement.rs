@@ -1,8 +1,10 @@
 //! The text of a statement: parsed within bounds, and only if it reads.
 
 use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::ast::Statement as Ast;
-use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, SelectItem, SetExpr, Statement as Ast, TableObject,
+};
+use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect, GenericDialect};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use lang::span::Span;
 
@@ -14,13 +16,100 @@ use crate::names::Names;
 const SHOW_TABLES: &str = "select table_name as name from information_schema.tables \
                            where table_schema = 'public' order by 1";
 
+const GENERIC: GenericDialect = GenericDialect {};
+
+/// What a statement of a script does with the rows that it selects.
+pub(crate) enum Effect {
+    Answer,
+    /// They go into this table.
+    Insert {
+        table: String,
+        is_overwrite: bool,
+    },
+}
+
+/// One statement of a script, in Spark's dialect: what it selects, and what becomes of that.
+pub(crate) fn of_script(
+    sql: &str,
+    tokens: &[TokenWithSpan],
+    names: &Names,
+) -> Result<(Statement, Effect), Error> {
+    check_tokens(sql, tokens)?;
+    let Statement::Statement(ast) = one(sql, &DatabricksDialect {})? else {
+        return Err(not_of_script(sql));
+    };
+    check_tables(sql, &ast)?;
+    let (mut ast, effect) = match *ast {
+        Ast::Insert(insert) => {
+            let plain = insert.columns.is_empty() && insert.partitioned.is_none();
+            let name = match &insert.table {
+                TableObject::TableName(name) if plain && name.0.len() == 1 => name.0[0].as_ident(),
+                _ => None,
+            };
+            let (Some(name), Some(source)) = (name, insert.source) else {
+                return Err(wrong(
+                    "an insert of a script names a table and selects rows for all of its columns",
+                    first_word(sql),
+                    Some("INSERT INTO TABLE name SELECT …".to_owned()),
+                ));
+            };
+            let effect = Effect::Insert {
+                table: name.value.clone(),
+                is_overwrite: insert.overwrite,
+            };
+            let mut source = source;
+            name_columns(&mut source.body);
+            (Ast::Query(source), effect)
+        }
+        Ast::Query(query) => (Ast::Query(query), Effect::Answer),
+        _ => return Err(not_of_script(sql)),
+    };
+    names.put_into(&mut ast);
+    Ok((Statement::Statement(Box::new(ast)), effect))
+}
+
+/// Columns that have no name get one: they go by their places, and two may be the same.
+fn name_columns(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => {
+            for (at, item) in select.projection.iter_mut().enumerate() {
+                if let SelectItem::UnnamedExpr(expr) = item
+                    && !matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+                {
+                    *item = SelectItem::ExprWithAlias {
+                        expr: expr.clone(),
+                        alias: Ident::new(format!("_c{at}")),
+                    };
+                }
+            }
+        }
+        SetExpr::SetOperation { left, right, .. } => {
+            name_columns(left);
+            name_columns(right);
+        }
+        SetExpr::Query(query) => name_columns(&mut query.body),
+        _ => {}
+    }
+}
+
+fn not_of_script(sql: &str) -> Error {
+    wrong(
+        "this is no statement of a script",
+        first_word(sql),
+        Some(
+            "CREATE TEMPORARY TABLE, INSERT INTO, INSERT OVERWRITE, SELECT, INCREMENTAL_TABLE_COMMIT, _SHOW and _RESET"
+                .to_owned(),
+        ),
+    )
+}
+
 /// One statement that reads.
 pub(crate) fn parsed(sql: &str, names: &Names) -> Result<Statement, Error> {
-    let tokens = tokens(sql)?;
+    let tokens = tokens(sql, &GENERIC)?;
     check_tokens(sql, &tokens)?;
     let statement = match is_show_tables(&tokens) {
-        true => one(SHOW_TABLES)?,
-        false => one(sql)?,
+        true => one(SHOW_TABLES, &GENERIC)?,
+        false => one(sql, &GENERIC)?,
     };
     let mut inner = &statement;
     while let Statement::Explain(explain) = inner {
@@ -60,8 +149,10 @@ fn reads(ast: &Ast) -> bool {
     )
 }
 
-fn one(sql: &str) -> Result<Statement, Error> {
-    let parser = DFParserBuilder::new(sql).with_recursion_limit(DEPTH_MAX);
+fn one(sql: &str, dialect: &dyn Dialect) -> Result<Statement, Error> {
+    let parser = DFParserBuilder::new(sql)
+        .with_dialect(dialect)
+        .with_recursion_limit(DEPTH_MAX);
     let statements = parser
         .build()
         .and_then(|mut parser| parser.parse_statements());
@@ -86,12 +177,12 @@ fn is_show_tables(tokens: &[TokenWithSpan]) -> bool {
     words.eq(["show", "tables"].map(str::to_owned))
 }
 
-fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, Error> {
+pub(crate) fn tokens(sql: &str, dialect: &dyn Dialect) -> Result<Vec<TokenWithSpan>, Error> {
     if sql.len() > TEXT_MAX {
         let message = format!("the text has more than {} MB", TEXT_MAX >> 20);
         return Err(wrong(message, Span::new(0, 0), None));
     }
-    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location();
+    let tokens = Tokenizer::new(dialect, sql).tokenize_with_location();
     tokens.map_err(|error| {
         let at = offset(sql, error.location.line, error.location.column);
         let end = sql[at..].chars().next().map_or(0, char::len_utf8);

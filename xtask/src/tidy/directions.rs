@@ -32,7 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["connect", "databridge", "event", "javatext", "lang", "plan"],
     ),
     ("store", &["connect", "event", "lang", "plan"]),
-    ("sql", &["lang", "store"]),
+    ("sql", &["event", "lang", "store"]),
     (
         "catalog",
         &[

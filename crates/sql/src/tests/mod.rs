@@ -5,6 +5,7 @@ mod errors;
 mod formats;
 mod limits;
 mod pruning;
+mod scripts;
 mod texts;
 
 use std::path::Path;
