@@ -12,7 +12,7 @@ use crate::args::ServerArgs;
 ///
 /// With --store, the folder is read that `headwater run --store` writes, whether a server runs on it or not; else a
 /// running server is asked, which must run with --http and --store. A statement sees what is committed when it
-/// begins, and changes nothing. Without a statement and a file, statements are read from the terminal, each up to
+/// begins, and changes nothing; those of a script may. Without a statement and a file, statements are read from the terminal, each up to
 /// its semicolon, or from standard input.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
@@ -21,6 +21,7 @@ use crate::args::ServerArgs;
     headwater sql --store data --file report.sql --format csv > report.csv\n  \
     headwater sql --store data 'select * from smart_home' --format parquet > smart_home.parquet\n  \
     headwater sql --url https://host:9090 'select count(*) from smart_home'\n  \
+    headwater sql --store data --script usage.xml\n  \
     echo 'describe smart_home' | headwater sql --store data -\n\n\
     Exit codes: 0 answered; 1 a statement is wrong or came to a limit; 2 usage; 3 could not connect.")]
 pub struct SqlArgs {
@@ -30,6 +31,13 @@ pub struct SqlArgs {
     /// Statements from a file
     #[arg(long, value_name = "FILE", conflicts_with = "sql")]
     pub file: Option<PathBuf>,
+    /// A batch script of WSO2 DAS, as XML (<Analytics>) or as statements alone; it writes to the store, and no server
+    /// may run on it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sql", "file"], requires = "store")]
+    pub script: Option<PathBuf>,
+    /// JavaScript functions that the script calls: a file of `define function`
+    #[arg(long, value_name = "FILE", requires = "script")]
+    pub functions: Option<PathBuf>,
     /// The folder of the event store; without it a server is asked
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,

@@ -506,7 +506,7 @@ fn state_interval(args: &RunArgs, config: &Config) -> Duration {
 }
 
 /// The zone of the command line, else the `TZ` of the environment, else UTC.
-pub(super) fn zone(argument: Option<&str>) -> anyhow::Result<String> {
+pub(crate) fn zone(argument: Option<&str>) -> anyhow::Result<String> {
     let zone = match argument {
         Some(zone) => zone.to_owned(),
         None => std::env::var("TZ").unwrap_or_default(),

@@ -31,13 +31,7 @@ impl Folder {
             );
             return Err(server::Error::Usage(message).into());
         }
-        let limits = Limits {
-            memory: usize::try_from(args.memory_limit).unwrap_or(usize::MAX),
-            spill: args.spill_limit,
-            spill_dir: args.spill_dir.clone(),
-            time: args.timeout,
-            rows: args.max_rows,
-        };
+        let limits = limits(args);
         Ok(Folder {
             engine: Engine::new(limits)?,
             dir: dir.to_owned(),
@@ -72,8 +66,19 @@ impl Folder {
     }
 }
 
+/// What the arguments allow.
+pub(super) fn limits(args: &SqlArgs) -> Limits {
+    Limits {
+        memory: usize::try_from(args.memory_limit).unwrap_or(usize::MAX),
+        spill: args.spill_limit,
+        spill_dir: args.spill_dir.clone(),
+        time: args.timeout,
+        rows: args.max_rows,
+    }
+}
+
 /// As a server would say it.
-fn refused(error: &::sql::Error, name: &str, text: &str, colour: bool) -> Reply {
+pub(super) fn refused(error: &::sql::Error, name: &str, text: &str, colour: bool) -> Reply {
     let json = match error {
         ::sql::Error::Statement(fault) => {
             let (faults, catalog) = (std::slice::from_ref(&**fault), catalog::full());

@@ -5,7 +5,7 @@ use std::path::Path;
 use server::client::Reply;
 use server::http::sql::Sql;
 
-use super::NO_STORE;
+use super::{NO_STORE, Ran};
 use crate::cli::sql::{SqlArgs, SqlLimitArgs, SqlOutput};
 
 const LACKS: &str = "this build has no SQL: build it with the feature 'sql' (cargo build -p headwater --features sql), \
@@ -31,6 +31,18 @@ impl Folder {
     ) -> Option<Reply> {
         match *self {}
     }
+}
+
+/// # Errors
+/// Always, as above.
+pub fn run_script(
+    _: &SqlArgs,
+    _: &Path,
+    _: &Path,
+    _: bool,
+    _: &mut dyn FnMut(Ran) -> anyhow::Result<()>,
+) -> anyhow::Result<Option<Reply>> {
+    Err(anyhow::anyhow!(LACKS))
 }
 
 /// # Errors

@@ -55,6 +55,7 @@ mod reload;
 mod rogue;
 mod run;
 mod s3;
+mod scripts;
 mod secrets;
 mod send;
 mod service;

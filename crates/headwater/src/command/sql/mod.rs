@@ -1,5 +1,6 @@
 //! `headwater sql`: statements over the tables of an event store, in its folder or through a server.
 
+mod script;
 mod statements;
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write};
@@ -21,6 +22,9 @@ use crate::sql::Folder;
 const TEXT_MAX: u64 = 1 << 20;
 
 pub fn run(args: &SqlArgs, output: &Output) -> anyhow::Result<u8> {
+    if let (Some(script), Some(dir)) = (&args.script, &args.store) {
+        return script::run(args, script, dir, output);
+    }
     let asked = match &args.store {
         Some(dir) => Asked::Folder(Folder::open(dir, args)?),
         None => Asked::Server(args.server.client()?),

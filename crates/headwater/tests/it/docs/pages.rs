@@ -24,6 +24,11 @@ fn sql() {
 }
 
 #[test]
+fn batch_scripts() {
+    page("batch-scripts.md");
+}
+
+#[test]
 fn sending() {
     page("sending.md");
 }
