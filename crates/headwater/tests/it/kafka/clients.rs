@@ -82,18 +82,14 @@ fn a_group_is_shared_with_java() {
         &format!("{SINGLE}, group.id='java-group'"),
     );
     case.run();
-    // What we have committed Java does not read again.
-    let args = [
-        "--topic=java-group",
-        "--group=java-group",
-        "--timeout-ms=3000",
-    ];
-    assert_eq!(tool(broker, CONSUMER, &args, ""), "");
     assert_eq!(case.lines("out.csv").len(), 300);
     java_produce(broker, "java-group", &[], "{\"event\":{\"n\":300}}\n");
+    // What we have committed Java does not read again. It reads from the beginning of a partition that had nothing to
+    // commit, where this event may lie.
     let args = [
         "--topic=java-group",
         "--group=java-group",
+        "--from-beginning",
         "--max-messages=1",
         "--timeout-ms=30000",
     ];
