@@ -230,10 +230,12 @@ fn the_work_of_each_mapper_is_linear_in_its_message() {
     }
     let sources = MAPPERS.iter().flat_map(|mapper| mapper.specs());
     let sources = sources.filter(|spec| spec.kind == ConnectorKind::SourceMapper);
+    // Two take no bytes. A bundle of wso2event has its counts before its lists, which no part again and again makes:
+    // `decoders.rs` of the connectors grows it.
+    let others = ["keyvalue", "passThrough", "wso2event"];
     for spec in sources {
-        let takes_no_bytes = ["keyvalue", "passThrough"].contains(&spec.name);
         assert!(
-            seen.contains(spec.name) || takes_no_bytes,
+            seen.contains(spec.name) || others.contains(&spec.name),
             "no case of '{}'",
             spec.name
         );
