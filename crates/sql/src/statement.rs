@@ -1,8 +1,11 @@
 //! The text of a statement: parsed within bounds, and only if it reads.
 
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, SelectItem, SetExpr, Statement as Ast, TableObject,
+    Expr, Ident, SelectItem, SetExpr, Statement as Ast, TableObject, visit_relations,
 };
 use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect, GenericDialect};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
@@ -66,6 +69,20 @@ pub(crate) fn of_script(
     };
     names.put_into(&mut ast);
     Ok((Statement::Statement(Box::new(ast)), effect))
+}
+
+/// Names of the tables that a statement reads, in lower case; those of its `with` are among them.
+pub(crate) fn tables_read(statement: &Statement) -> BTreeSet<String> {
+    let mut read = BTreeSet::new();
+    if let Statement::Statement(ast) = statement {
+        let walked = visit_relations(ast, |name| {
+            let last = name.0.last().and_then(|part| part.as_ident());
+            read.extend(last.map(|name| name.value.to_lowercase()));
+            ControlFlow::<()>::Continue(())
+        });
+        debug_assert!(walked.is_continue(), "nothing in it breaks off");
+    }
+    read
 }
 
 /// Columns that have no name get one: they go by their places, and two may be the same.

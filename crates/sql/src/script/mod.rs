@@ -9,7 +9,7 @@ mod functions;
 mod incremental;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ use crate::encode::{Encoder, Format};
 use crate::engine::{Engine, Limits, begun, defect, function_names, session};
 use crate::error::{Error, Known, translated, wrong};
 use crate::names::Names;
-use crate::statement::{Effect, of_script};
+use crate::statement::{Effect, of_script, tables_read};
 use crate::table::StoreTable;
 
 pub use functions::{Call, UserFunction};
@@ -140,10 +140,9 @@ struct Temporary {
     incremental: Option<Incremental>,
 }
 
-/// What the tables of a script are when one of its statements begins.
+/// What the tables that a statement reads are when it begins.
 struct Now {
     context: SessionContext,
-    names: Names,
     known: Known,
     /// The last time that is read of incremental tables, by id.
     last: Vec<(String, i64)>,
@@ -227,8 +226,20 @@ impl Session {
         Ok(())
     }
 
-    /// The tables as they are now.
-    async fn now(&self) -> Result<(Now, Reader), Error> {
+    /// What the tables of the script and their columns are called.
+    fn names(&self) -> Names {
+        let mut names = Names::of_script();
+        for (name, temporary) in &self.tables {
+            names.add_table(name);
+            let columns = temporary.columns.iter();
+            columns.for_each(|column| names.add_column(&column.name));
+        }
+        names
+    }
+
+    /// The tables of these names as they are now. Others are left alone: of an incremental table it is noted what
+    /// was read, and rows that come before another statement have not been.
+    async fn now(&self, read: &BTreeSet<String>) -> Result<(Now, Reader), Error> {
         let reader = block_in_place(|| self.run.store.reader())?;
         let context = session(&self.environment, &self.limits);
         functions::register(&context, &self.zone, &self.run.functions);
@@ -237,19 +248,13 @@ impl Session {
             functions: function_names(&context),
         };
         let failed = |error| translated(&error, "", &known);
-        let (mut names, mut last) = (Names::of_script(), Vec::new());
-        let marks = match self
-            .tables
-            .values()
-            .any(|table| table.incremental.is_some())
-        {
+        let mut last = Vec::new();
+        let tables = || self.tables.iter().filter(|(name, _)| read.contains(*name));
+        let marks = match tables().any(|(_, table)| table.incremental.is_some()) {
             true => block_in_place(|| self.run.store.marks())?,
             false => Marks::new(),
         };
-        for (name, temporary) in &self.tables {
-            names.add_table(name);
-            let columns = temporary.columns.iter();
-            columns.for_each(|column| names.add_column(&column.name));
+        for (name, temporary) in tables() {
             let (Some(scan), Some(definition)) = (
                 reader.scan(&temporary.table),
                 reader.definition(&temporary.table),
@@ -297,7 +302,6 @@ impl Session {
         }
         let now = Now {
             context,
-            names,
             known,
             last,
         };
@@ -360,8 +364,8 @@ impl Session {
 
     async fn select(&self, piece: &Piece) -> Result<Outcome, Error> {
         let start = Instant::now();
-        let (now, reader) = self.now().await?;
-        let (statement, effect) = of_script(&piece.text, &piece.tokens, &now.names)?;
+        let (statement, effect) = of_script(&piece.text, &piece.tokens, &self.names())?;
+        let (now, reader) = self.now(&tables_read(&statement)).await?;
         let target = match &effect {
             Effect::Answer => None,
             Effect::Insert { table, .. } => Some(self.target(table, piece, &reader)?),
@@ -371,7 +375,6 @@ impl Session {
             context,
             known,
             last,
-            ..
         } = now;
         let (sql, words) = (piece.text.clone(), known.clone());
         // Planning does not give way: beside it the time is watched.
