@@ -65,17 +65,7 @@ impl Definition {
 }
 
 fn type_of(text: &str) -> Option<Type> {
-    let types = [
-        Type::Int,
-        Type::Long,
-        Type::Float,
-        Type::Double,
-        Type::Bool,
-        Type::String,
-    ];
-    types
-        .into_iter()
-        .find(|ty| ty.to_string().eq_ignore_ascii_case(text))
+    Type::from_name(text).filter(|ty| *ty != Type::Object)
 }
 
 #[cfg(test)]

@@ -20,44 +20,15 @@ const READINGS_MAX: usize = 128;
 const STEPS_MAX: usize = 1 << 20;
 
 /// How much of each list is used.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Used {
-    pub ints: usize,
-    pub longs: usize,
-    pub doubles: usize,
-    pub bools: usize,
-    pub strings: usize,
-}
-
-impl Used {
+impl Counts {
     /// No limit.
-    const ANY: Used = Used {
+    const ANY: Counts = Counts {
         ints: usize::MAX,
         longs: usize::MAX,
         doubles: usize::MAX,
         bools: usize::MAX,
         strings: usize::MAX,
     };
-
-    fn of(&self, ty: Type) -> &usize {
-        match ty {
-            Type::Int => &self.ints,
-            Type::Long => &self.longs,
-            Type::Float | Type::Double => &self.doubles,
-            Type::Bool => &self.bools,
-            Type::String | Type::Object => &self.strings,
-        }
-    }
-
-    fn of_mut(&mut self, ty: Type) -> &mut usize {
-        match ty {
-            Type::Int => &mut self.ints,
-            Type::Long => &mut self.longs,
-            Type::Float | Type::Double => &mut self.doubles,
-            Type::Bool => &mut self.bools,
-            Type::String | Type::Object => &mut self.strings,
-        }
-    }
 
     /// How the list of a type is called.
     const fn list(ty: Type) -> &'static str {
@@ -71,9 +42,9 @@ impl Used {
     }
 
     /// What these lack to hold the values of so many events, none of them null; `None`: one has more.
-    fn lacks_of(&self, events: usize, counts: &Counts) -> Option<Used> {
+    fn lacks_of(&self, events: usize, counts: &Counts) -> Option<Counts> {
         let lacks = |each: usize, have: usize| events.checked_mul(each)?.checked_sub(have);
-        Some(Used {
+        Some(Counts {
             ints: lacks(counts.ints, self.ints)?,
             longs: lacks(counts.longs + 1, self.longs)?,
             doubles: lacks(counts.doubles, self.doubles)?,
@@ -89,7 +60,7 @@ pub struct Placed {
     /// The number of its layout.
     pub layout: usize,
     /// Where its values begin; the first string is the id of its stream, the first long its time.
-    pub begin: Used,
+    pub begin: Counts,
     /// Attributes of another type than STRING that are null.
     pub nulls: Vec<u32>,
 }
@@ -97,9 +68,9 @@ pub struct Placed {
 /// One way to read a bundle up to a place.
 #[derive(Clone, Debug)]
 struct Way {
-    used: Used,
+    used: Counts,
     /// Values of each type that are null by it.
-    nulled: Used,
+    nulled: Counts,
     event: Placed,
     /// The way of the event before it.
     before: Option<u32>,
@@ -138,7 +109,7 @@ pub fn read<'l>(
             bundle.events
         ));
     }
-    let whole = Used {
+    let whole = Counts {
         ints: bundle.ints.len() / 4,
         longs: bundle.longs.len() / 8,
         doubles: bundle.doubles.len() / 8,
@@ -146,7 +117,7 @@ pub fn read<'l>(
         strings: strings.len(),
     };
     if bundle.events == 0 {
-        return match whole == Used::default() {
+        return match whole == Counts::default() {
             true => Ok(Vec::new()),
             false => Err("it announces no event and has values".to_owned()),
         };
@@ -163,13 +134,13 @@ pub fn read<'l>(
     match of_one {
         Some(events) => Ok(events),
         None => {
-            let any = Used::ANY;
+            let any = Counts::ANY;
             Search::new(bundle.events, whole, any, strings, find).read()
         }
     }
 }
 
-fn left_over(used: Used, whole: Used) -> String {
+fn left_over(used: Counts, whole: Counts) -> String {
     let left = [
         (whole.ints - used.ints, "ints"),
         (whole.longs - used.longs, "longs"),
@@ -186,9 +157,9 @@ fn left_over(used: Used, whole: Used) -> String {
 
 struct Search<'a, F> {
     events: usize,
-    whole: Used,
+    whole: Counts,
     /// So many of each type may be null.
-    nulls: Used,
+    nulls: Counts,
     strings: &'a [&'a [u8]],
     find: F,
     steps: usize,
@@ -198,8 +169,8 @@ struct Search<'a, F> {
 impl<'a, 'l, F: Fn(&[u8]) -> Option<(usize, &'l Layout)>> Search<'a, F> {
     fn new(
         events: usize,
-        whole: Used,
-        nulls: Used,
+        whole: Counts,
+        nulls: Counts,
         strings: &'a [&'a [u8]],
         find: F,
     ) -> Search<'a, F> {
@@ -222,9 +193,9 @@ impl<'a, 'l, F: Fn(&[u8]) -> Option<(usize, &'l Layout)>> Search<'a, F> {
         let mut all: Vec<Way> = Vec::new();
         let mut last: Vec<u32> = Vec::new();
         for event in 0..self.events {
-            let mut begins: Vec<(Option<u32>, Used, Used, bool)> = Vec::new();
+            let mut begins: Vec<(Option<u32>, Counts, Counts, bool)> = Vec::new();
             if event == 0 {
-                begins.push((None, Used::default(), Used::default(), false));
+                begins.push((None, Counts::default(), Counts::default(), false));
             }
             begins.extend(last.iter().map(|&before| {
                 let way = &all[before as usize];
@@ -282,7 +253,7 @@ impl<'a, 'l, F: Fn(&[u8]) -> Option<(usize, &'l Layout)>> Search<'a, F> {
     }
 
     /// The layout of the event that begins there.
-    fn layout(&mut self, event: usize, used: Used) -> Option<(usize, &'l Layout)> {
+    fn layout(&mut self, event: usize, used: Counts) -> Option<(usize, &'l Layout)> {
         let Some(id) = self.strings.get(used.strings) else {
             let cause = || format!("event {}: the list of strings has ended", event + 1);
             self.furthest.fail(event, 0, cause);
@@ -327,7 +298,7 @@ impl<'a, 'l, F: Fn(&[u8]) -> Option<(usize, &'l Layout)>> Search<'a, F> {
                 let ty = attribute.ty;
                 let next_text = self.strings.get(way.used.strings);
                 let is_text = matches!(ty, Type::String | Type::Object);
-                let may_be_null = *way.nulled.of(ty) < *self.nulls.of(ty);
+                let may_be_null = way.nulled.of(ty) < self.nulls.of(ty);
                 if !is_text && may_be_null && next_text.is_some_and(|text| *text == crate::NULL) {
                     let mut nulled = way.clone();
                     nulled.used.strings += 1;
@@ -335,13 +306,13 @@ impl<'a, 'l, F: Fn(&[u8]) -> Option<(usize, &'l Layout)>> Search<'a, F> {
                     nulled.event.nulls.push(number as u32);
                     join(&mut next, nulled);
                 }
-                if *way.used.of(ty) < *self.whole.of(ty) {
+                if way.used.of(ty) < self.whole.of(ty) {
                     let mut valued = way;
                     *valued.used.of_mut(ty) += 1;
                     join(&mut next, valued);
                 } else {
                     let what = format!("attribute '{}' ({ty})", attribute.name);
-                    let cause = || failed(event, layout, &what, Used::list(ty));
+                    let cause = || failed(event, layout, &what, Counts::list(ty));
                     self.furthest.fail(event, number + 1, cause);
                 }
             }

@@ -58,7 +58,7 @@ pub struct Arbitrary {
     pub column: usize,
 }
 
-/// How many values of each list an event takes, its timestamp and the id of its stream not counted.
+/// So many values of each list of a bundle.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     pub ints: usize,
@@ -70,7 +70,17 @@ pub struct Counts {
 
 impl Counts {
     /// The count of the list that values of a type are in.
-    pub fn of(&mut self, ty: Type) -> &mut usize {
+    pub fn of(&self, ty: Type) -> usize {
+        match ty {
+            Type::Int => self.ints,
+            Type::Long => self.longs,
+            Type::Float | Type::Double => self.doubles,
+            Type::Bool => self.bools,
+            Type::String | Type::Object => self.strings,
+        }
+    }
+
+    pub fn of_mut(&mut self, ty: Type) -> &mut usize {
         match ty {
             Type::Int => &mut self.ints,
             Type::Long => &mut self.longs,
@@ -89,6 +99,7 @@ pub struct Layout {
     /// In the order of the wire: metaData, correlationData, payloadData.
     pub attributes: Vec<Attribute>,
     pub arbitrary: Vec<Arbitrary>,
+    /// What an event takes, its timestamp and the id of its stream not counted.
     pub counts: Counts,
 }
 
@@ -133,7 +144,7 @@ impl Layout {
                 ty,
                 column,
             });
-            *layout.counts.of(ty) += 1;
+            *layout.counts.of_mut(ty) += 1;
         }
         // Stable: each list is in the order of the stream.
         layout.attributes.sort_by_key(|attribute| attribute.section);
