@@ -23,7 +23,9 @@ mod table;
 pub use encode::Format;
 pub use engine::{Answer, Engine, Limits};
 pub use error::Error;
-pub use script::{Call, Outcome, Run, Script, ScriptError, UserFunction};
+pub use script::{
+    Call, Outcome, Outcomes, Run, Script, ScriptError, StreamWriter, Streams, UserFunction,
+};
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::{ArrayRef, Int64Array};
-use event::ColumnBuilder;
+use event::{Column, ColumnBuilder, Type};
 
 use crate::definition::Definition;
 use crate::error::Error;
@@ -67,15 +67,14 @@ impl BatchWriter<'_> {
         let attributes = batch.definition().schema.attributes.iter();
         let mut builders = Vec::with_capacity(columns.len());
         for (attribute, array) in attributes.zip(columns) {
-            let mut builder = ColumnBuilder::new(attribute.ty);
-            if !append(array, attribute.ty, &mut builder) {
-                return Err(Error::Refused(format!(
+            let builder = built(array, attribute.ty).ok_or_else(|| {
+                Error::Refused(format!(
                     "column '{}' is {}, and its values are {}",
                     attribute.name,
                     attribute.ty,
                     array.data_type()
-                )));
-            }
+                ))
+            })?;
             builders.push(builder);
         }
         let now = crate::clock::millis();
@@ -104,6 +103,16 @@ impl BatchWriter<'_> {
     }
 }
 
+/// The values of an array as those of a column; `None` if they have another type.
+pub fn column(array: &ArrayRef, ty: Type) -> Option<Column> {
+    built(array, ty).map(ColumnBuilder::finish)
+}
+
+fn built(array: &ArrayRef, ty: Type) -> Option<ColumnBuilder> {
+    let mut builder = ColumnBuilder::new(ty);
+    append(array, ty, &mut builder).then_some(builder)
+}
+
 impl Drop for BatchWriter<'_> {
     fn drop(&mut self) {
         if let Some(batch) = self.batch.take() {
@@ -118,7 +127,7 @@ mod tests {
 
     use super::*;
     use arrow_array::StringArray;
-    use event::{Attribute, Schema, Type, Value};
+    use event::{Attribute, Schema, Value};
 
     fn definition(name: &str, key: Vec<usize>) -> Definition {
         let attributes = [("k", Type::String), ("v", Type::Long)];

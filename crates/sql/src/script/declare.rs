@@ -25,17 +25,33 @@ pub(crate) enum Action {
     Reset,
 }
 
-/// A table that the rest of the script knows by its own name.
+/// What the rest of the script knows by its own name.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Create {
     pub name: String,
-    /// Of the table in the store.
+    pub what: What,
+    /// Of the name of the table or stream.
+    pub span: Span,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum What {
+    Table(TableOptions),
+    /// Rows become events of it.
+    Stream {
+        stream: String,
+        columns: Vec<Column>,
+    },
+}
+
+/// A table of the store.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct TableOptions {
     pub table: String,
     /// `None`: as the table has them.
     pub columns: Option<Vec<Column>>,
     pub keys: Vec<String>,
     pub incremental: Option<Incremental>,
-    pub span: Span,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,6 +71,8 @@ const TABLE_OPTIONS: [&str; 9] = [
     "incrementalParams",
     "tenantId",
 ];
+
+const STREAM_OPTIONS: [&str; 4] = ["streamName", "version", "payload", "globalTenantAccess"];
 
 const ANALYTICS: [&str; 2] = [
     "CarbonAnalytics",
@@ -195,11 +213,7 @@ impl Words<'_> {
                 .any(|name| name.eq_ignore_ascii_case(&provider))
         };
         if is(&EVENTS) {
-            return Err(wrong(
-                "rows go to a stream only inside a server, and this build has no way there yet",
-                self.span_at(provider_at),
-                Some("insert into a table, and read that from an app".to_owned()),
-            ));
+            return events(name, &options, first_word(&self.piece.text));
         }
         if is(&OTHERS) {
             return Err(wrong(
@@ -300,43 +314,73 @@ struct Setting {
 
 /// `CarbonAnalytics`.
 fn analytics(name: String, options: &[Setting], span: Span) -> Result<Create, Error> {
-    for option in options {
-        if !TABLE_OPTIONS
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(&option.name))
-        {
-            let help = match nearest(&option.name, TABLE_OPTIONS) {
-                Some(near) => format!("did you mean '{near}'?"),
-                None => format!("there is {}", TABLE_OPTIONS.join(", ")),
-            };
-            let message = format!("Unknown options : {}", option.name);
-            return Err(wrong(message, option.span, Some(help)));
-        }
-    }
-    let option = |name: &str| {
-        let mut all = options.iter();
-        all.find(|option| option.name.eq_ignore_ascii_case(name))
-    };
-    let table = option("tableName").or_else(|| option("streamName"));
-    let Some(table) = table.filter(|table| !table.value.trim().is_empty()) else {
+    check_names(options, &TABLE_OPTIONS)?;
+    let table = filled(options, "tableName").or_else(|| filled(options, "streamName"));
+    let Some(table) = table else {
         let help = "add tableName \"…\", or streamName \"…\"".to_owned();
         return Err(wrong("no table is named", span, Some(help)));
     };
-    let columns = option("schema").filter(|schema| !schema.value.trim().is_empty());
+    let columns = filled(options, "schema");
     let columns = columns.map(|schema| columns_of(&schema.value, schema.value_span));
-    let keys = option("primaryKeys").map_or("", |keys| keys.value.as_str());
+    let keys = option(options, "primaryKeys").map_or("", |keys| keys.value.as_str());
     let keys = keys.split(',').map(|key| key.trim().to_owned());
-    let incremental = option("incrementalParams").map(|params| {
+    let incremental = option(options, "incrementalParams").map(|params| {
         incremental(&params.value).map_err(|message| wrong(message, params.value_span, None))
     });
     Ok(Create {
         name,
-        table: table.value.trim().to_owned(),
-        columns: columns.transpose()?,
-        keys: keys.filter(|key| !key.is_empty()).collect(),
-        incremental: incremental.transpose()?,
+        what: What::Table(TableOptions {
+            table: table.value.trim().to_owned(),
+            columns: columns.transpose()?,
+            keys: keys.filter(|key| !key.is_empty()).collect(),
+            incremental: incremental.transpose()?,
+        }),
         span: table.value_span,
     })
+}
+
+/// `CarbonEvents`. The version of a stream is taken and has no effect: the streams of apps have none.
+fn events(name: String, options: &[Setting], span: Span) -> Result<Create, Error> {
+    check_names(options, &STREAM_OPTIONS)?;
+    let Some(stream) = filled(options, "streamName") else {
+        let help = "add streamName \"…\"".to_owned();
+        return Err(wrong("no stream is named", span, Some(help)));
+    };
+    let Some(payload) = filled(options, "payload") else {
+        let help = "name the attributes of the events: payload \"house_id INT, power DOUBLE\"";
+        return Err(wrong("no payload is named", span, Some(help.to_owned())));
+    };
+    Ok(Create {
+        name,
+        what: What::Stream {
+            stream: stream.value.trim().to_owned(),
+            columns: columns_of(&payload.value, payload.value_span)?,
+        },
+        span: stream.value_span,
+    })
+}
+
+fn option<'a>(options: &'a [Setting], name: &str) -> Option<&'a Setting> {
+    let mut all = options.iter();
+    all.find(|option| option.name.eq_ignore_ascii_case(name))
+}
+
+/// An option that is there and not blank.
+fn filled<'a>(options: &'a [Setting], name: &str) -> Option<&'a Setting> {
+    option(options, name).filter(|option| !option.value.trim().is_empty())
+}
+
+fn check_names(options: &[Setting], known: &[&str]) -> Result<(), Error> {
+    let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let Some(option) = options.iter().find(|option| !is_known(&option.name)) else {
+        return Ok(());
+    };
+    let help = match nearest(&option.name, known.iter().copied()) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("there is {}", known.join(", ")),
+    };
+    let message = format!("Unknown options : {}", option.name);
+    Err(wrong(message, option.span, Some(help)))
 }
 
 /// `name TYPE [flag [flag]], …`.
@@ -447,10 +491,11 @@ mod tests {
         let Ok(Own::Create(create)) = parsed(text) else {
             panic!("{:?}", parsed(text))
         };
-        assert_eq!(
-            (create.name.as_str(), create.table.as_str()),
-            ("Usage", "ORG_X")
-        );
+        assert_eq!(create.name, "Usage");
+        let What::Table(create) = create.what else {
+            panic!("{create:?}")
+        };
+        assert_eq!(create.table, "ORG_X");
         let columns = create.columns.expect("a schema");
         let types: Vec<_> = columns.iter().map(|c| (c.name.as_str(), c.ty)).collect();
         let expect = [
@@ -470,6 +515,22 @@ mod tests {
             ),
             ("u", Some(Unit::Hour), 2)
         );
+    }
+
+    #[test]
+    fn streams_are_named_with_their_attributes() {
+        let text = "CREATE TEMPORARY TABLE over USING org.wso2.carbon.analytics.spark.event.EventStreamProvider \
+                    OPTIONS (streamName \"org.wso2.over\", version \"1.0.0\", payload \"meta_house INT, power FLOAT\")";
+        let Ok(Own::Create(Create {
+            what: What::Stream { stream, columns },
+            ..
+        })) = parsed(text)
+        else {
+            panic!("{:?}", parsed(text))
+        };
+        assert_eq!(stream, "org.wso2.over");
+        let columns: Vec<_> = columns.iter().map(|c| (c.name.as_str(), c.ty)).collect();
+        assert_eq!(columns, [("meta_house", Type::Int), ("power", Type::Float)]);
     }
 
     #[test]
@@ -511,7 +572,15 @@ mod tests {
                 using(
                     "org.wso2.carbon.analytics.spark.event.EventStreamProvider OPTIONS (streamName \"s\")",
                 ),
-                "stream",
+                "no payload",
+            ),
+            (
+                using("CarbonEvents OPTIONS (payload \"a INT\")"),
+                "no stream",
+            ),
+            (
+                using("CarbonEvents OPTIONS (streamName \"s\", tableName \"t\")"),
+                "Unknown options : tableName",
             ),
             (
                 "CREATE TEMPORARY TABLE IF NOT EXISTS x USING y OPTIONS ()".to_owned(),

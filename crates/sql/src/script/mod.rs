@@ -7,10 +7,11 @@
 mod declare;
 mod functions;
 mod incremental;
+mod streams;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, new_null_array};
@@ -21,6 +22,7 @@ use datafusion::functions_aggregate::expr_fn::max;
 use datafusion::logical_expr::{Expr, cast, lit};
 use datafusion::prelude::SessionContext;
 use event::{Attribute, Schema, Type};
+use lang::span::Span;
 use futures_util::StreamExt as _;
 use jiff::tz::TimeZone;
 use serde_json::{Value as Json, json};
@@ -30,21 +32,22 @@ use store::definition::{Definition, TIMESTAMP};
 use store::marks::{Mark, Marks};
 use store::reader::Reader;
 use store::scan::Checked;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::block_in_place;
 
-use self::declare::{Action, Column, Create, Own, own};
+use self::declare::{Action, Column, Create, Own, TableOptions, What, own};
 use self::incremental::Incremental;
 use self::text::{Piece, pieces};
 use crate::convert::{converted, data_type};
 use crate::encode::{Encoder, Format};
 use crate::engine::{Engine, Limits, begun, defect, function_names, session};
-use crate::error::{Error, Known, translated, wrong};
+use crate::error::{Error, Known, first_word, translated, wrong};
 use crate::names::Names;
 use crate::statement::{Effect, of_script, tables_read};
 use crate::table::StoreTable;
 
 pub use functions::{Call, UserFunction};
+pub use streams::{StreamWriter, Streams};
 pub use text::Script;
 
 /// Rows of an answer in a script.
@@ -62,6 +65,10 @@ pub struct Run {
     /// The statements.
     pub text: String,
     pub functions: Vec<UserFunction>,
+    /// `None`: the script runs in no server.
+    pub streams: Option<Arc<dyn Streams>>,
+    /// The script ends, in the middle of a statement too, when this is set.
+    pub stop: Option<watch::Receiver<bool>>,
     /// In which days and hours begin, such as `Europe/Berlin`; empty for UTC.
     pub zone: String,
 }
@@ -76,6 +83,12 @@ pub enum Outcome {
         table: String,
         rows: u64,
         is_overwrite: bool,
+        took: Duration,
+    },
+    /// Rows have become events of a stream.
+    Sent {
+        stream: String,
+        rows: u64,
         took: Duration,
     },
 }
@@ -102,11 +115,14 @@ impl Engine {
             checked: Arc::clone(&self.checked),
             limits: self.limits.clone(),
             tables: BTreeMap::new(),
+            streams: BTreeMap::new(),
         };
         let ends = sender.clone();
+        let stop = session.run.stop.clone();
         let work = async move {
             let ran = tokio::select! {
                 () = ends.closed() => return,
+                () = stopped(stop) => return,
                 ran = session.run(sender) => ran,
             };
             if let Err(error) = ran {
@@ -121,6 +137,37 @@ impl Engine {
     }
 }
 
+impl Script {
+    /// Looks at the statements as far as that can be done without a store.
+    ///
+    /// # Errors
+    /// The first that cannot be right, whatever the store has.
+    pub fn check(&self) -> Result<(), ScriptError> {
+        let names = Names::of_script();
+        for piece in pieces(&self.text).map_err(|(error, text)| ScriptError { error, text })? {
+            let checked = match own(&piece) {
+                Some(own) => own.map(drop),
+                None => of_script(&piece.text, &piece.tokens, &names).map(drop),
+            };
+            checked.map_err(|error| ScriptError {
+                error,
+                text: piece.text.clone(),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+async fn stopped(stop: Option<watch::Receiver<bool>>) {
+    if let Some(mut stop) = stop
+        && stop.wait_for(|is_stopped| *is_stopped).await.is_ok()
+    {
+        return;
+    }
+    // Who has dropped the sender does not stop it any more.
+    std::future::pending().await
+}
+
 /// A script on its way.
 struct Session {
     run: Run,
@@ -130,6 +177,16 @@ struct Session {
     limits: Limits,
     /// What it has created, by name in lower case.
     tables: BTreeMap<String, Temporary>,
+    /// Into which it can put rows, by name in lower case.
+    streams: BTreeMap<String, Stream>,
+}
+
+/// A stream by the name that a script gives it.
+struct Stream {
+    /// In the server.
+    stream: String,
+    columns: Vec<Column>,
+    writer: Mutex<Box<dyn StreamWriter>>,
 }
 
 /// A table by the name that a script gives it.
@@ -187,9 +244,27 @@ impl Session {
 
     // ---- tables ----
 
-    /// Makes the table in the store where it is missing.
+    /// Names a table of the store or a stream of the server; one name is of the last of them.
     fn create(&mut self, create: Create) -> Result<(), Error> {
-        let refused = |message: String| wrong(message, create.span, None);
+        let name = create.name.to_lowercase();
+        self.tables.remove(&name);
+        self.streams.remove(&name);
+        match create.what {
+            What::Table(options) => {
+                let temporary = self.table(options, create.span)?;
+                self.tables.insert(name, temporary);
+            }
+            What::Stream { stream, columns } => {
+                let stream = self.stream(stream, columns, create.span)?;
+                self.streams.insert(name, stream);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the table in the store where it is missing.
+    fn table(&self, create: TableOptions, span: Span) -> Result<Temporary, Error> {
+        let refused = |message: String| wrong(message, span, None);
         let reader = self.run.store.reader()?;
         let asked = Definition::new(&create.table, Schema::default(), Vec::new());
         let table = asked.map_err(|error| refused(error.to_string()))?.name;
@@ -214,16 +289,34 @@ impl Session {
             (None, None) => {
                 let help = "name its columns with schema \"…\", and it is made".to_owned();
                 let message = format!("there is no table '{table}' in the event store");
-                return Err(wrong(message, create.span, Some(help)));
+                return Err(wrong(message, span, Some(help)));
             }
         };
-        let temporary = Temporary {
+        Ok(Temporary {
             table,
             columns,
             incremental: create.incremental,
+        })
+    }
+
+    fn stream(&self, stream: String, columns: Vec<Column>, span: Span) -> Result<Stream, Error> {
+        let Some(streams) = &self.run.streams else {
+            let help = "run it in a server: headwater run APP --store DIR --script FILE";
+            return Err(wrong(
+                "rows become events of a stream only inside a server",
+                span,
+                Some(help.to_owned()),
+            ));
         };
-        self.tables.insert(create.name.to_lowercase(), temporary);
-        Ok(())
+        let attributes: Vec<(&str, Type)> =
+            columns.iter().map(|c| (c.name.as_str(), c.ty)).collect();
+        let opened = streams.open(&stream, &attributes);
+        let writer = opened.map_err(|message| wrong(message, span, None))?;
+        Ok(Stream {
+            stream,
+            columns,
+            writer: Mutex::new(writer),
+        })
     }
 
     /// What the tables of the script and their columns are called.
@@ -365,10 +458,18 @@ impl Session {
     async fn select(&self, piece: &Piece) -> Result<Outcome, Error> {
         let start = Instant::now();
         let (statement, effect) = of_script(&piece.text, &piece.tokens, &self.names())?;
-        let (now, reader) = self.now(&tables_read(&statement)).await?;
+        let read = tables_read(&statement);
+        if let Some(name) = self.streams.keys().find(|name| read.contains(*name)) {
+            let message = format!("'{name}' is a stream, from which a script cannot select");
+            return Err(wrong(message, first_word(&piece.text), None));
+        }
+        let (now, reader) = self.now(&read).await?;
         let target = match &effect {
-            Effect::Answer => None,
-            Effect::Insert { table, .. } => Some(self.target(table, piece, &reader)?),
+            Effect::Answer => Target::Answer,
+            Effect::Insert {
+                table,
+                is_overwrite,
+            } => self.target(table, *is_overwrite, piece, &reader)?,
         };
         drop(reader);
         let Now {
@@ -381,12 +482,21 @@ impl Session {
         let planned = tokio::spawn(async move { begun(&context, statement, &sql, &words).await });
         let mut stream = planned.await.map_err(defect)??;
         let failed = |error| translated(&error, &piece.text, &known);
-        let outcome = match (effect, target) {
-            (Effect::Insert { is_overwrite, .. }, Some((temporary, definition))) => {
-                let width = stream.schema().fields().len();
-                if width != temporary.columns.len() {
-                    return Err(width_error(piece, width, temporary));
-                }
+        let wanted = match &target {
+            Target::Answer => None,
+            Target::Table { temporary, .. } => Some(("table", &temporary.columns)),
+            Target::Stream(stream) => Some(("stream", &stream.columns)),
+        };
+        let width = stream.schema().fields().len();
+        if let Some((what, columns)) = wanted.filter(|(_, columns)| columns.len() != width) {
+            return Err(width_error(piece, width, what, columns));
+        }
+        let outcome = match target {
+            Target::Table {
+                temporary,
+                definition,
+                mode,
+            } => {
                 let mut writer = block_in_place(|| self.run.store.batch(&definition))?;
                 let mut before = 0;
                 while let Some(batch) = stream.next().await {
@@ -394,19 +504,28 @@ impl Session {
                     block_in_place(|| put(&mut writer, &batch, temporary, &definition, before))?;
                     before += batch.num_rows();
                 }
-                let mode = match is_overwrite {
-                    true => Mode::Overwrite,
-                    false => Mode::Append,
-                };
                 let rows = block_in_place(|| writer.commit(mode))?;
                 Outcome::Written {
                     table: definition.name.clone(),
                     rows,
-                    is_overwrite,
+                    is_overwrite: mode == Mode::Overwrite,
                     took: start.elapsed(),
                 }
             }
-            _ => {
+            Target::Stream(to) => {
+                let mut rows = 0;
+                while let Some(batch) = stream.next().await {
+                    let batch = batch.map_err(failed)?;
+                    block_in_place(|| send(to, &batch, rows))?;
+                    rows += batch.num_rows();
+                }
+                Outcome::Sent {
+                    stream: to.stream.clone(),
+                    rows: rows as u64,
+                    took: start.elapsed(),
+                }
+            }
+            Target::Answer => {
                 let schema = stream.schema();
                 let (mut batches, mut left) = (Vec::new(), ROWS_SHOWN + 1);
                 while left > 0
@@ -435,11 +554,15 @@ impl Session {
     fn target(
         &self,
         name: &str,
+        is_overwrite: bool,
         piece: &Piece,
         reader: &Reader,
-    ) -> Result<(&Temporary, Definition), Error> {
+    ) -> Result<Target<'_>, Error> {
+        if let Some(stream) = self.streams.get(&name.to_lowercase()) {
+            return Ok(Target::Stream(stream));
+        }
         let missing = || {
-            let place = crate::error::first_word(&piece.text);
+            let place = first_word(&piece.text);
             let help = "CREATE TEMPORARY TABLE … USING CarbonAnalytics names it first".to_owned();
             wrong(
                 format!("there is no table '{name}' in the script"),
@@ -449,18 +572,65 @@ impl Session {
         };
         let temporary = self.tables.get(&name.to_lowercase()).ok_or_else(missing)?;
         let definition = reader.definition(&temporary.table).ok_or_else(missing)?;
-        Ok((temporary, definition.clone()))
+        Ok(Target::Table {
+            temporary,
+            definition: definition.clone(),
+            mode: match is_overwrite {
+                true => Mode::Overwrite,
+                false => Mode::Append,
+            },
+        })
     }
 }
 
-fn width_error(piece: &Piece, width: usize, temporary: &Temporary) -> Error {
-    let columns: Vec<&str> = temporary.columns.iter().map(|c| c.name.as_str()).collect();
+/// Where the rows of a statement go.
+enum Target<'a> {
+    Answer,
+    Table {
+        temporary: &'a Temporary,
+        definition: Definition,
+        mode: Mode,
+    },
+    /// Events follow each other: INTO and OVERWRITE do the same.
+    Stream(&'a Stream),
+}
+
+/// Rows become events, their columns by their places.
+fn send(stream: &Stream, batch: &RecordBatch, before: usize) -> Result<(), Error> {
+    let mut columns = Vec::with_capacity(stream.columns.len());
+    for (column, array) in stream.columns.iter().zip(batch.columns()) {
+        let array = array_of(array, column.ty, &column.name, before)?;
+        let values = store::batch::column(&array, column.ty);
+        columns.push(values.ok_or_else(|| defect("an array of another type than its column"))?);
+    }
+    let mut writer = stream.writer.lock().unwrap_or_else(PoisonError::into_inner);
+    let sent = writer.send(&columns, batch.num_rows());
+    sent.map_err(|cause| {
+        Error::Values(format!(
+            "stream '{}' has taken {before} rows, and not those behind them: {cause}",
+            stream.stream
+        ))
+    })
+}
+
+/// The values of a column with its type; the error names the row, `before` rows having come already.
+fn array_of(array: &ArrayRef, ty: Type, name: &str, before: usize) -> Result<ArrayRef, Error> {
+    converted(array, ty).map_err(|(row, message)| {
+        Error::Values(format!(
+            "row {}, column '{name}': {message}",
+            before + row + 1
+        ))
+    })
+}
+
+fn width_error(piece: &Piece, width: usize, what: &str, columns: &[Column]) -> Error {
+    let columns: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
     wrong(
         format!(
-            "{width} columns are selected, and the table has {}",
+            "{width} columns are selected, and the {what} has {}",
             columns.len()
         ),
-        crate::error::first_word(&piece.text),
+        first_word(&piece.text),
         Some(format!("they go by their places: {}", columns.join(", "))),
     )
 }
@@ -498,13 +668,7 @@ fn put(
         let Some(place) = place(name) else {
             return Ok(None);
         };
-        let array = converted(batch.column(place), ty).map_err(|(row, message)| {
-            Error::Values(format!(
-                "row {}, column '{name}': {message}",
-                before + row + 1
-            ))
-        })?;
-        Ok(Some(array))
+        array_of(batch.column(place), ty, name, before).map(Some)
     };
     let mut columns = Vec::with_capacity(definition.width());
     for attribute in &definition.schema.attributes {

@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use event::{Type, Value};
+use event::{Column, Type, Value};
 use serde_json::{Value as Json, json};
 use store::EventStore;
 
 use super::{Writer, asked, engine, table};
-use crate::{Call, Engine, Outcome, Run, ScriptError, UserFunction};
+use crate::{
+    Call, Engine, Outcome, Outcomes, Run, Script, ScriptError, StreamWriter, Streams, UserFunction,
+};
 
 /// The columns of Smart Home.
 const HOMES: [(&str, Type); 7] = [
@@ -78,12 +80,17 @@ pub(super) fn run(
     text: &str,
     functions: &[UserFunction],
 ) -> (Vec<Outcome>, Option<ScriptError>) {
-    let mut outcomes = engine.run(Run {
+    all_of(engine.run(Run {
         store: Arc::new(EventStore::open(dir).expect("a store")),
         text: text.to_owned(),
         functions: functions.to_vec(),
+        streams: None,
+        stop: None,
         zone: String::new(),
-    });
+    }))
+}
+
+fn all_of(mut outcomes: Outcomes) -> (Vec<Outcome>, Option<ScriptError>) {
     let mut all = Vec::new();
     while let Some(outcome) = outcomes.blocking_recv() {
         match outcome {
@@ -108,7 +115,7 @@ fn failed(engine: &Engine, dir: &Path, text: &str) -> ScriptError {
 fn rows(outcome: &Outcome) -> Json {
     match outcome {
         Outcome::Rows { answer, .. } => answer["records"].clone(),
-        Outcome::Written { .. } => panic!("{outcome:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -127,7 +134,7 @@ fn smart_home_gives_its_tables_anew_with_each_run() {
                     is_overwrite,
                     ..
                 } => (table, rows, is_overwrite),
-                Outcome::Rows { .. } => panic!("{outcome:?}"),
+                other => panic!("{other:?}"),
             })
             .collect();
         let expect = [
@@ -199,6 +206,127 @@ fn rows_that_are_inserted_add_up_and_those_of_a_key_are_replaced() {
         "select count(distinct _id) from (select _id from total union all select _id from by_city)",
     );
     assert_eq!(ids, json!([[4]]));
+}
+
+/// What streams have taken; they take only so many rows.
+#[derive(Default)]
+struct Taken {
+    rows: Arc<Mutex<Vec<Vec<Value>>>>,
+    room: usize,
+}
+
+impl Streams for Taken {
+    fn open(&self, stream: &str, columns: &[(&str, Type)]) -> Result<Box<dyn StreamWriter>, String> {
+        match (stream, columns) {
+            ("org.wso2.overused", [("house_id", Type::Int), ("power", Type::Float)]) => {
+                Ok(Box::new(Taken {
+                    rows: Arc::clone(&self.rows),
+                    room: self.room,
+                }))
+            }
+            _ => Err(format!("no app has the stream '{stream}'")),
+        }
+    }
+}
+
+impl StreamWriter for Taken {
+    fn send(&mut self, columns: &[Column], rows: usize) -> Result<(), String> {
+        let mut taken = self.rows.lock().expect("not poisoned");
+        if taken.len() + rows > self.room {
+            return Err("its app has ended".to_owned());
+        }
+        taken.extend((0..rows).map(|row| columns.iter().map(|c| c.value(row)).collect()));
+        Ok(())
+    }
+}
+
+#[test]
+fn rows_become_events_of_a_stream_of_the_server() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (dir, engine) = (dir.path(), engine());
+    homes(dir);
+    // The last query of Smart Home, by the name of the provider's class.
+    let script = |stream: &str| {
+        format!(
+            r#"CREATE TEMPORARY TABLE h USING CarbonAnalytics OPTIONS (tableName "ORG_WSO2_DAS_SAMPLE_SMART_HOME_DATA");
+CREATE TEMPORARY TABLE overused USING org.wso2.carbon.analytics.spark.event.EventStreamProvider
+    OPTIONS (streamName "{stream}", version "1.0.0", payload "house_id INT, power FLOAT");
+INSERT OVERWRITE TABLE overused SELECT house_id, power_reading FROM h WHERE power_reading > 9 ORDER BY power_reading;"#
+        )
+    };
+    let run = |text: &str, room: Option<usize>| {
+        let taken = room.map(|room| Taken {
+            room,
+            ..Taken::default()
+        });
+        let rows = taken.as_ref().map(|taken| Arc::clone(&taken.rows));
+        let outcomes = engine.run(Run {
+            store: Arc::new(EventStore::open(dir).expect("a store")),
+            text: text.to_owned(),
+            functions: Vec::new(),
+            streams: taken.map(|taken| Arc::new(taken) as Arc<dyn Streams>),
+            stop: None,
+            zone: String::new(),
+        });
+        let rows = rows.map_or_else(Vec::new, |rows| rows.lock().expect("not poisoned").clone());
+        (all_of(outcomes), rows)
+    };
+    let text = script("org.wso2.overused");
+    let ((outcomes, error), _) = run(&text, Some(2));
+    assert!(error.is_none(), "{error:?}");
+    assert!(
+        matches!(&outcomes[..], [Outcome::Sent { stream, rows: 2, .. }] if stream == "org.wso2.overused"),
+        "{outcomes:?}"
+    );
+    for (text, room, said) in [
+        (script("org.other"), Some(9), "no app has the stream 'org.other'"),
+        (text.clone(), None, "only inside a server"),
+        (text.clone(), Some(1), "has taken 0 rows, and not those behind them: its app has ended"),
+        (format!("{text} SELECT * FROM overused"), Some(9), "is a stream"),
+        (format!("{text} INSERT INTO overused SELECT 1"), Some(9), "the stream has 2"),
+    ] {
+        let ((_, error), _) = run(&text, room);
+        let error = error.expect("refused").error.to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+#[test]
+fn a_script_that_is_stopped_ends_in_the_middle_of_a_statement() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let engine = engine();
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let mut outcomes = engine.run(Run {
+        store: Arc::new(EventStore::open(dir.path()).expect("a store")),
+        // Rows of the third power of 40,000, of which the first takes none of the time.
+        text: "SELECT 1; SELECT count(*) FROM (SELECT unnest(range(40000)) AS a) x, (SELECT unnest(range(40000)) AS b) y, \
+               (SELECT unnest(range(40000)) AS c) z WHERE a + b = c"
+            .to_owned(),
+        functions: Vec::new(),
+        streams: None,
+        stop: Some(stopped),
+        zone: String::new(),
+    });
+    assert!(matches!(outcomes.blocking_recv(), Some(Ok(Outcome::Rows { .. }))));
+    stop.send(true).expect("it runs");
+    assert!(outcomes.blocking_recv().is_none());
+}
+
+#[test]
+fn a_script_is_looked_at_without_a_store() {
+    let wrong = |text: &str| {
+        let script = Script::read("x.sql", text).expect("statements");
+        script.check().err().map(|failed| failed.error.to_string())
+    };
+    assert_eq!(wrong(SMART_HOME), None);
+    for (text, said) in [
+        ("SELECT 1; SELEC 2", "SELEC"),
+        ("CREATE TEMPORARY TABLE x USING CarbonAnalytics OPTIONS ()", "no table is named"),
+        ("DROP TABLE x", "this is no statement of a script"),
+    ] {
+        let wrong = wrong(text).expect(text);
+        assert!(wrong.contains(said), "{wrong}");
+    }
 }
 
 #[test]
