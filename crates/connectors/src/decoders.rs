@@ -7,7 +7,6 @@
 //! (HTTP, WebSocket, MQTT, AMQP, the frames of gRPC, rows of the binary log) is tested by those
 //! libraries.
 
-use bytes::BytesMut;
 use futures_util::FutureExt as _;
 use mysql::binlog::BinlogVersion;
 use mysql::binlog::events::FormatDescriptionEvent;
@@ -268,11 +267,11 @@ pub fn mail(bytes: &[u8]) {
 pub fn nats(bytes: &[u8]) {
     let (piece, bytes) = pieces(bytes);
     let found = |piece: usize| {
-        let (mut buffer, mut all) = (BytesMut::new(), Vec::new());
+        let (mut incoming, mut all) = (protocol::Incoming::default(), Vec::new());
         for part in bytes.chunks(piece) {
-            buffer.extend_from_slice(part);
+            incoming.bytes.extend_from_slice(part);
             loop {
-                match protocol::parse(&mut buffer) {
+                match incoming.take() {
                     Ok(Some(said)) => {
                         if let protocol::Said::Message(message) = &said {
                             message.status();

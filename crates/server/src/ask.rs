@@ -223,7 +223,8 @@ impl Asker {
         }
     }
 
-    fn apps(&self) -> Arc<[AskedApp]> {
+    /// Those that run now.
+    pub(crate) fn apps(&self) -> Arc<[AskedApp]> {
         Arc::clone(&self.0.apps.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -50,6 +50,7 @@ mod replay;
 pub mod report;
 mod rows;
 mod running;
+pub mod scripts;
 pub mod secrets;
 mod server;
 mod sink;

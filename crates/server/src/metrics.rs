@@ -15,6 +15,7 @@ use crate::families::{self, Families, Family as Read, Labels};
 use crate::presence::Presence;
 use crate::process;
 use crate::recent::Recent;
+use crate::scripts::Scripts;
 use crate::statistics::{self, Level, MapperMetrics, PartMetrics, QueryMetrics};
 
 /// A number that only grows.
@@ -233,6 +234,8 @@ pub struct Metrics {
     first_event_ms: AtomicU64,
     /// What comes in on the ports of the server.
     pub arrivals: OnceLock<Arc<Arrivals>>,
+    /// Batch scripts, where there are any.
+    pub scripts: OnceLock<Scripts>,
 }
 
 /// What a number is found again by when its app is made anew.
@@ -439,6 +442,9 @@ impl Metrics {
                 page.begin(name, help);
                 page.put(Labels::new(), value(arrivals));
             }
+        }
+        if let Some(scripts) = self.scripts.get() {
+            scripts.read(&mut page);
         }
         page.finish()
     }

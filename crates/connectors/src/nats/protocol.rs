@@ -1,6 +1,6 @@
 //! The lines of the protocol, in and out.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memchr;
 
 /// The longest line that is read: the greeting of a large cluster.
@@ -41,73 +41,100 @@ impl Message {
     }
 }
 
-/// Takes what is first in the buffer; `None` where it is not whole yet.
-pub(crate) fn parse(buffer: &mut BytesMut) -> Result<Option<Said>, String> {
-    let Some(end) = memchr(b'\n', buffer) else {
-        return match buffer.len() > LINE_BYTES_MAX {
-            true => Err("the other side does not speak NATS: a line has no end".to_owned()),
-            false => Ok(None),
+/// Bytes that have come and were not taken yet. However small the pieces are in which they come, none is looked at
+/// again and again.
+#[derive(Default)]
+pub(crate) struct Incoming {
+    pub bytes: BytesMut,
+    /// The first line has no end among so many bytes.
+    looked: usize,
+    /// What is first is not whole before there are so many.
+    wanted: usize,
+}
+
+impl Incoming {
+    /// Takes what is first; `None` where it is not whole yet.
+    ///
+    /// # Errors
+    /// It is not NATS.
+    pub fn take(&mut self) -> Result<Option<Said>, String> {
+        if self.bytes.len() < self.wanted {
+            return Ok(None);
+        }
+        let Some(end) = memchr(b'\n', &self.bytes[self.looked..]) else {
+            self.looked = self.bytes.len();
+            return match self.looked > LINE_BYTES_MAX {
+                true => Err("the other side does not speak NATS: a line has no end".to_owned()),
+                false => Ok(None),
+            };
         };
-    };
-    let line = std::str::from_utf8(&buffer[..end]).map_err(|_| wrong("a line is not text"))?;
-    let line = line.trim_end_matches('\r');
-    let (word, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
-    let said = match word.to_ascii_uppercase().as_str() {
-        "MSG" => return message(buffer, end + 1, false),
-        "HMSG" => return message(buffer, end + 1, true),
-        "PING" => Said::Ping,
-        "PONG" => Said::Pong,
-        "+OK" => Said::Ok,
-        "-ERR" => Said::Error(rest.trim().trim_matches('\'').to_owned()),
-        "INFO" => Said::Info(Bytes::copy_from_slice(rest.as_bytes())),
-        _ => return Err(wrong("a line begins with none of its words")),
-    };
-    advance(buffer, end + 1);
-    Ok(Some(said))
-}
+        self.looked += end;
+        let taken = self.take_line(self.looked)?;
+        if taken.is_some() {
+            (self.looked, self.wanted) = (0, 0);
+        }
+        Ok(taken)
+    }
 
-/// `MSG subject sid [reply] bytes`, `HMSG subject sid [reply] header-bytes bytes`, then the bytes.
-fn message(buffer: &mut BytesMut, start: usize, has_headers: bool) -> Result<Option<Said>, String> {
-    // It was text when the word was read.
-    let line = String::from_utf8_lossy(&buffer[..start]).into_owned();
-    let parts: Vec<&str> = line.split_ascii_whitespace().skip(1).collect();
-    let sizes = if has_headers { 2 } else { 1 };
-    let reply = match parts.len().checked_sub(2 + sizes) {
-        Some(0) => "",
-        Some(1) => parts[2],
-        _ => return Err(wrong("a message has other parts")),
-    };
-    let size = |at: usize| -> Result<usize, String> {
-        let size = parts[parts.len() - 1 - at].parse().ok();
-        size.filter(|size| *size <= MESSAGE_BYTES_MAX)
-            .ok_or_else(|| wrong("a message has no length, or is too long"))
-    };
-    let total = size(0)?;
-    let head = if has_headers { size(1)? } else { 0 };
-    if head > total {
-        return Err(wrong("headers are longer than their message"));
+    fn take_line(&mut self, end: usize) -> Result<Option<Said>, String> {
+        let line = std::str::from_utf8(&self.bytes[..end]);
+        let line = line.map_err(|_| wrong("a line is not text"))?;
+        let line = line.trim_end_matches('\r');
+        let (word, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+        let said = match word.to_ascii_uppercase().as_str() {
+            "MSG" => return self.take_message(end + 1, false),
+            "HMSG" => return self.take_message(end + 1, true),
+            "PING" => Said::Ping,
+            "PONG" => Said::Pong,
+            "+OK" => Said::Ok,
+            "-ERR" => Said::Error(rest.trim().trim_matches('\'').to_owned()),
+            "INFO" => Said::Info(Bytes::copy_from_slice(rest.as_bytes())),
+            _ => return Err(wrong("a line begins with none of its words")),
+        };
+        self.bytes.advance(end + 1);
+        Ok(Some(said))
     }
-    let end = start + total;
-    if buffer.len() < end + 2 {
-        return Ok(None);
-    }
-    if &buffer[end..end + 2] != b"\r\n" {
-        return Err(wrong("a message is longer than declared"));
-    }
-    let mut whole = buffer.split_to(end + 2).freeze();
-    let mut body = whole.split_off(start);
-    let headers = body.split_to(head);
-    body.truncate(total - head);
-    Ok(Some(Said::Message(Message {
-        subject: parts[0].to_owned(),
-        reply: reply.to_owned(),
-        headers,
-        payload: body,
-    })))
-}
 
-fn advance(buffer: &mut BytesMut, count: usize) {
-    bytes::Buf::advance(buffer, count);
+    /// `MSG subject sid [reply] bytes`, `HMSG subject sid [reply] header-bytes bytes`, then the bytes.
+    fn take_message(&mut self, start: usize, has_headers: bool) -> Result<Option<Said>, String> {
+        // It was text when the word was read.
+        let line = String::from_utf8_lossy(&self.bytes[..start]).into_owned();
+        let parts: Vec<&str> = line.split_ascii_whitespace().skip(1).collect();
+        let sizes = if has_headers { 2 } else { 1 };
+        let reply = match parts.len().checked_sub(2 + sizes) {
+            Some(0) => "",
+            Some(1) => parts[2],
+            _ => return Err(wrong("a message has other parts")),
+        };
+        let size = |at: usize| -> Result<usize, String> {
+            let size = parts[parts.len() - 1 - at].parse().ok();
+            size.filter(|size| *size <= MESSAGE_BYTES_MAX)
+                .ok_or_else(|| wrong("a message has no length, or is too long"))
+        };
+        let total = size(0)?;
+        let head = if has_headers { size(1)? } else { 0 };
+        if head > total {
+            return Err(wrong("headers are longer than their message"));
+        }
+        let end = start + total;
+        self.wanted = end + 2;
+        if self.bytes.len() < self.wanted {
+            return Ok(None);
+        }
+        if &self.bytes[end..end + 2] != b"\r\n" {
+            return Err(wrong("a message is longer than declared"));
+        }
+        let mut whole = self.bytes.split_to(end + 2).freeze();
+        let mut body = whole.split_off(start);
+        let headers = body.split_to(head);
+        body.truncate(total - head);
+        Ok(Some(Said::Message(Message {
+            subject: parts[0].to_owned(),
+            reply: reply.to_owned(),
+            headers,
+            payload: body,
+        })))
+    }
 }
 
 fn wrong(what: &str) -> String {
@@ -151,9 +178,10 @@ mod tests {
     use super::*;
 
     fn all(text: &[u8]) -> Result<Vec<Said>, String> {
-        let mut buffer = BytesMut::from(text);
+        let mut incoming = Incoming::default();
+        incoming.bytes.extend_from_slice(text);
         let mut found = Vec::new();
-        while let Some(said) = parse(&mut buffer)? {
+        while let Some(said) = incoming.take()? {
             found.push(said);
         }
         Ok(found)
@@ -189,11 +217,11 @@ mod tests {
             ]
         );
         for cut in 0..text.len() {
-            let mut buffer = BytesMut::from(&text[..cut]);
+            let mut incoming = Incoming::default();
             let mut found = Vec::new();
-            for rest in [&b""[..], &text[cut..]] {
-                buffer.extend_from_slice(rest);
-                while let Some(said) = parse(&mut buffer).expect("it is NATS") {
+            for rest in [&text[..cut], &text[cut..]] {
+                incoming.bytes.extend_from_slice(rest);
+                while let Some(said) = incoming.take().expect("it is NATS") {
                     found.push(said);
                 }
             }

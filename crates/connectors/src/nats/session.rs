@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
-use super::protocol::{Said, parse, publish};
+use super::protocol::{Incoming, Said, publish};
 use super::{Address, Login, PATIENCE, Server};
 use connect::error::OpenError;
 use connect::ids::Ids;
@@ -92,14 +92,14 @@ impl Session {
             .await
             .map_err(said)?;
         // The greeting comes in the clear, and nothing behind it before we have answered.
-        let mut buffer = BytesMut::new();
+        let mut incoming = Incoming::default();
         let greeting = loop {
-            match parse(&mut buffer)? {
+            match incoming.take()? {
                 Some(Said::Info(json)) => break json,
                 Some(_) => {
                     return Err("the other side does not speak NATS".to_owned().into());
                 }
-                None => fill(&mut line, &mut buffer).await?,
+                None => fill(&mut line, &mut incoming.bytes).await?,
             }
         };
         let info: Json = serde_json::from_slice(&greeting)
@@ -119,7 +119,7 @@ impl Session {
         let line: Box<dyn Line> = Box::new(Observed::new(line, Arc::clone(&liveness)));
         let (from, to) = tokio::io::split(line);
         let mut session = Session {
-            reader: Reader { from, buffer },
+            reader: Reader { from, incoming },
             writer: Writer { to },
             payload_bytes_max: info["max_payload"].as_u64().unwrap_or(1 << 20) as usize,
             inbox: format!("_INBOX.{}", Ids::default().next()),
@@ -235,17 +235,17 @@ fn hello(server: &Server, address: &Address) -> Json {
 
 pub(super) struct Reader {
     from: ReadHalf<Box<dyn Line>>,
-    buffer: BytesMut,
+    incoming: Incoming,
 }
 
 impl Reader {
     /// What the server says next; nothing is lost where the wait is given up.
     pub async fn next(&mut self) -> Result<Said, String> {
         loop {
-            if let Some(said) = parse(&mut self.buffer)? {
+            if let Some(said) = self.incoming.take()? {
                 return Ok(said);
             }
-            fill(&mut self.from, &mut self.buffer).await?;
+            fill(&mut self.from, &mut self.incoming.bytes).await?;
         }
     }
 }

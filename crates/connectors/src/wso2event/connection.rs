@@ -51,6 +51,11 @@ impl Server {
             .as_ref()
             .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
         let served = async {
+            // Clients of the binary protocol take the end of a connection for the answer that all is well. They
+            // keep what they have sent where it is reset, also by the system when this process is killed.
+            if self.protocol == Protocol::Binary {
+                stream.set_zero_linger()?;
+            }
             match &self.tls {
                 None => self.serve_line(stream, address, stopped).await,
                 Some(tls) => {

@@ -1,7 +1,7 @@
 //! Events by databridge: the agent of WSO2's products as it is, and a client of the test that knows the bytes.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
@@ -217,6 +217,23 @@ fn every_type_comes_from_the_java_agent_by_the_binary_protocol() {
     comes_over_a_restart("Binary", |n| {
         format!("m{n},null,0,null,0.0,null,null,null,null")
     });
+}
+
+/// The agent takes the end of a connection of this protocol for the answer that all is well, and would lose what
+/// it has sent.
+#[test]
+fn a_connection_of_the_binary_protocol_is_reset_and_not_ended() {
+    let place = Place::new();
+    let stops: [fn(Running); 2] = [|run| drop(run.stop()), Running::kill];
+    for stop in stops {
+        let run = place.run();
+        let mut line = TcpStream::connect(("127.0.0.1", place.ports[2])).expect("it listens");
+        // Of a message of 100 bytes.
+        line.write_all(b"\x02\0\0\0\x64").expect("it reads");
+        stop(run);
+        let end = line.read(&mut [0; 16]).expect_err("no answer");
+        assert_eq!(end.kind(), ErrorKind::ConnectionReset);
+    }
 }
 
 // shows: source wso2event reload
