@@ -54,6 +54,7 @@ pub enum Command {
     Connectors(ConnectorsArgs),
     Query(QueryArgs),
     Sql(sql::SqlArgs),
+    Scripts(sql::ScriptsArgs),
     Send(SendArgs),
     Status(StatusArgs),
     Top(TopArgs),
@@ -196,6 +197,8 @@ pub struct RunArgs {
     pub otlp_sample: f64,
     #[command(flatten)]
     pub sql: sql::SqlLimitArgs,
+    #[command(flatten)]
+    pub scripts: sql::ScriptArgs,
     #[command(flatten)]
     pub access: AccessArgs,
     /// Write JSON to standard output, one object per line; the last is the summary

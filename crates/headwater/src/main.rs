@@ -81,6 +81,7 @@ fn run(command: Command, output: &Output, process: server::process::Process) -> 
         Command::Statistics(args) => command::statistics::run(&args, output),
         Command::Deploy(args) => command::deploy::deploy(&args, output),
         Command::Undeploy(args) => command::deploy::undeploy(&args, output),
+        Command::Scripts(args) => command::scripts::run(&args, output),
         Command::Apps(args) => command::deploy::apps(&args, output),
         Command::State(args) => command::state::run(&args, output),
         Command::Users(args) => command::users::run(args, output),

@@ -1,7 +1,11 @@
 //! SQL over the event store, handed to the command and to the server; or what to say in a build without it.
 
+use std::path::PathBuf;
+
 #[cfg(feature = "sql")]
 mod script;
+#[cfg(feature = "sql")]
+mod scripts;
 #[cfg(feature = "sql")]
 mod with;
 #[cfg(not(feature = "sql"))]
@@ -10,9 +14,11 @@ mod without;
 #[cfg(feature = "sql")]
 pub use self::script::run_script;
 #[cfg(feature = "sql")]
+pub use scripts::ScriptFiles;
+#[cfg(feature = "sql")]
 pub use with::{Folder, of_server};
 #[cfg(not(feature = "sql"))]
-pub use without::{Folder, of_server, run_script};
+pub use without::{Folder, ScriptFiles, of_server, run_script};
 
 /// What a statement of a script came to.
 pub enum Ran {
@@ -28,7 +34,69 @@ pub enum Ran {
         is_overwrite: bool,
         took: std::time::Duration,
     },
+    /// Rows have become events of a stream.
+    Sent {
+        stream: String,
+        rows: u64,
+        took: std::time::Duration,
+    },
+}
+
+impl Ran {
+    /// One document for each statement.
+    pub fn json(&self) -> serde_json::Value {
+        match self {
+            Ran::Rows { answer, is_cut } => {
+                let mut answer = answer.clone();
+                answer["cut"] = (*is_cut).into();
+                answer
+            }
+            Ran::Written {
+                table,
+                rows,
+                is_overwrite,
+                took,
+            } => serde_json::json!({
+                "version": 1,
+                "table": table,
+                "rows": rows,
+                "overwritten": is_overwrite,
+                "millis": took.as_millis() as u64,
+            }),
+            Ran::Sent { stream, rows, took } => serde_json::json!({
+                "version": 1,
+                "stream": stream,
+                "rows": rows,
+                "millis": took.as_millis() as u64,
+            }),
+        }
+    }
 }
 
 /// What a server without a store says.
 const NO_STORE: &str = "the server has no event store: run it with --store DIR";
+
+/// Files as they are, and those of folders that end as scripts do, in order.
+pub fn script_files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            all.push(path.clone());
+            continue;
+        }
+        let failed = |cause: std::io::Error| {
+            server::Error::Usage(format!("cannot read '{}': {cause}", path.display()))
+        };
+        let mut found = Vec::new();
+        for entry in path.read_dir().map_err(failed)? {
+            let file = entry.map_err(failed)?.path();
+            let kind = file.extension().and_then(|kind| kind.to_str());
+            if matches!(kind, Some("xml" | "sql")) {
+                found.push(file);
+            }
+        }
+        found.sort();
+        all.extend(found);
+    }
+    Ok(all)
+}

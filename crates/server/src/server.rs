@@ -230,6 +230,11 @@ impl Server {
         self.common.registry
     }
 
+    /// What the connectors of all apps share.
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.common.shared)
+    }
+
     /// Asks the apps, also from other threads.
     pub fn asker(&self) -> Asker {
         self.asker.clone()

@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use crate::bounds::STACK;
 use crate::encode::{Encoder, Format};
 use crate::error::{Error, Known, translated};
+use crate::giving_way::JoinsGiveWay;
 use crate::memory::{SharedPool, merge_share};
 use crate::names::Names;
 use crate::statement::parsed;
@@ -212,6 +213,7 @@ pub(crate) fn session(environment: &Arc<RuntimeEnv>, limits: &Limits) -> Session
         .with_config(config)
         .with_runtime_env(Arc::clone(environment))
         .with_default_features()
+        .with_physical_optimizer_rule(Arc::new(JoinsGiveWay))
         .build();
     SessionContext::new_with_state(state)
 }

@@ -14,6 +14,7 @@ mod convert;
 mod encode;
 mod engine;
 mod error;
+mod giving_way;
 mod memory;
 mod names;
 mod script;

@@ -94,6 +94,17 @@ struct Orders {
 }
 
 impl EventStore {
+    /// The store that the apps of a server have open in a folder, or will have.
+    ///
+    /// # Errors
+    /// As [`EventStore::open`].
+    pub fn of_server(
+        shared: &connect::shared::Shared,
+        dir: &Path,
+    ) -> Result<Arc<EventStore>, Error> {
+        shared.get::<Stores>().open(dir)
+    }
+
     /// Opens or creates the store in a folder.
     ///
     /// # Errors

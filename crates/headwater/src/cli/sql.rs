@@ -96,11 +96,57 @@ impl SqlArgs {
     }
 }
 
-/// What the statements of `POST /sql` may use.
+/// Batch scripts of a server.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ScriptArgs {
+    /// Batch scripts of WSO2 DAS (XML with <Analytics>, or statements alone), or folders of them (*.xml, *.sql): they
+    /// run at the times of their <CronExpression>, and on demand
+    #[arg(
+        long,
+        value_name = "FILE|DIR",
+        requires = "store",
+        conflicts_with = "until_done"
+    )]
+    pub scripts: Vec<PathBuf>,
+    /// JavaScript functions that scripts call: a file of `define function`
+    #[arg(long, value_name = "FILE", requires = "scripts")]
+    pub functions: Option<PathBuf>,
+    /// Time after which a statement of a script is ended
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_interval, requires = "scripts")]
+    pub script_timeout: Duration,
+}
+
+/// Batch scripts of a running server
+///
+/// Lists them; with a name: what its last run came to, or with --run, runs it now and shows what that comes to. The
+/// server must run with --http, --store and --scripts.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    headwater run shop.siddhi --store data --scripts usage.xml --http 127.0.0.1:9090\n  \
+    headwater scripts\n  \
+    headwater scripts usage --run\n\n\
+    Exit codes: 0 shown, or run; 1 there is no such script, it runs already, or it has failed; 2 usage; \
+    3 could not connect.")]
+pub struct ScriptsArgs {
+    /// One script
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Run it now
+    #[arg(long, requires = "name")]
+    pub run: bool,
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What SQL may use in a server.
 #[derive(Args, Clone, Debug)]
 pub struct SqlLimitArgs {
-    /// Memory of all statements that are being answered at /sql; what does not fit goes to temporary files
-    #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size, requires = "http")]
+    /// Memory of all statements that are being answered at /sql, and as much again of those of scripts; what does not
+    /// fit goes to temporary files
+    #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size, requires = "store")]
     pub sql_memory_limit: u64,
     /// Time after which a statement at /sql is ended
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = parse_interval, requires = "http")]

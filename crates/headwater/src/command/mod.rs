@@ -14,6 +14,7 @@ pub mod new;
 pub mod query;
 mod reply;
 pub mod run;
+pub mod scripts;
 pub mod secrets;
 pub mod send;
 pub mod sql;

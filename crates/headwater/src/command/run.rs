@@ -18,6 +18,7 @@ use server::lines::{LineFormat, Lines};
 use server::otlp::{Otlp, OtlpOptions};
 use server::process::Process;
 use server::rejected::Limits;
+use server::scripts::{ScriptDefinition, Scripts};
 use server::state::DEPLOYED;
 use server::tap::Taps;
 use server::tls::TlsFiles;
@@ -31,6 +32,7 @@ use crate::command::{check, load_options};
 use crate::output::Output;
 use crate::progress::{Progress, summary_text};
 use crate::service::ServiceManager;
+use crate::sql::ScriptFiles;
 
 /// Between two saves of the state, unless something says otherwise.
 const STATE_INTERVAL: Duration = Duration::from_secs(5);
@@ -54,6 +56,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     let http = http_options(&args, state.as_deref());
     http.iter().try_for_each(HttpOptions::check)?;
     let mut folder = deployment_folder(&args, state.as_deref())?;
+    let script_files = ScriptFiles::read(&args.scripts, output.colour)?;
     let Some(apps) = read_apps(&args, folder.as_mut(), options, output)? else {
         return Ok(1);
     };
@@ -74,6 +77,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     );
     let mut manager = ServiceManager::from_environment();
     manager.starting();
+    let zone = zone(args.timezone.as_deref())?;
     let otlp = otlp(&args)?;
     if let Some(otlp) = &otlp {
         // Of one process there is one run.
@@ -91,7 +95,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
             drop_state: args.drop_state,
             drop_state_of: apps.may_drop,
             memory_max: memory_max(&args, &config)?,
-            zone: zone(args.timezone.as_deref())?,
+            zone: zone.clone(),
             lines: Arc::new(lines),
             tracer: otlp.as_ref().map(Otlp::tracer),
             config,
@@ -119,6 +123,16 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     let mut deployment = Deployment::new(folder, state, deployer.clone(), apps.options.clone());
     deployment.set(apps.texts, apps.options);
     let asked_store = args.store.as_deref().filter(|_| http.is_some());
+    let scripts = Scripts::new(server.asker(), &zone);
+    let running_scripts = match args.scripts.scripts.is_empty() {
+        true => None,
+        false => {
+            scripts.set(definitions(script_files, &server, &zone, &args)?);
+            // Of one server there are one set of scripts.
+            server.metrics().scripts.set(scripts.clone()).ok();
+            Some(scripts.start().context("cannot start a thread")?)
+        }
+    };
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
@@ -131,6 +145,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         deployer,
         process,
         sql: crate::sql::of_server(asked_store, &args.sql)?,
+        scripts: scripts.clone(),
         hidden: output.hidden.clone(),
     };
     let http = http.map(|options| server::http::serve(&options, services));
@@ -155,11 +170,13 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
             Status::Reload => {
                 reload_tls(http.as_ref());
                 reload(&mut server, &mut deployment, &args, output, &mut manager);
+                reload_scripts(&scripts, &server, &zone, &args);
             }
             status => break status,
         }
         if watch.as_mut().is_some_and(Watch::has_changed) {
             reload(&mut server, &mut deployment, &args, output, &mut manager);
+            reload_scripts(&scripts, &server, &zone, &args);
         }
         orders.carry_out(|order| {
             let (result, changed) = deployment.carry_out(&mut server, &order);
@@ -173,6 +190,8 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     drop(orders);
     manager.stopping();
     progress.clear();
+    // They write to the store, and to the apps.
+    drop(running_scripts);
     let end = server.stop();
     drop(http);
     drop(pushing);
@@ -391,6 +410,39 @@ fn deployment_folder(
         )
         .into()),
         None => Ok(None),
+    }
+}
+
+/// What runs the scripts of these files in a server.
+fn definitions(
+    files: ScriptFiles,
+    server: &Server,
+    zone: &str,
+    args: &RunArgs,
+) -> anyhow::Result<Vec<ScriptDefinition>> {
+    // Without a store there are no scripts.
+    let dir = args.store.as_deref().unwrap_or(Path::new(""));
+    let limits = (&args.sql, &args.scripts);
+    let definitions = files.definitions(dir, &server.shared(), zone, limits)?;
+    for script in &definitions {
+        let cron = script.cron.as_ref().map(|(text, _)| text);
+        tracing::info!(script = script.name, cron, "script is ready");
+    }
+    Ok(definitions)
+}
+
+/// Reads the scripts again. If one is wrong, that is said, and all stay as they were.
+fn reload_scripts(scripts: &Scripts, server: &Server, zone: &str, args: &RunArgs) {
+    if args.scripts.scripts.is_empty() {
+        return;
+    }
+    let files = ScriptFiles::read(&args.scripts, false);
+    match files.and_then(|files| definitions(files, server, zone, args)) {
+        Ok(definitions) => scripts.set(definitions),
+        Err(error) => tracing::error!(
+            cause = format!("{error:#}"),
+            "cannot reload scripts; they stay as they were"
+        ),
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Watch {
     /// Apps and folders of apps.
     apps: Vec<PathBuf>,
     config: Option<PathBuf>,
+    /// Batch scripts and folders of them.
+    scripts: Vec<PathBuf>,
     seen: BTreeMap<PathBuf, Seen>,
     next: Instant,
 }
@@ -28,6 +30,7 @@ impl Watch {
         let mut watch = Watch {
             apps: args.apps.clone(),
             config: args.change.config.clone(),
+            scripts: args.scripts.scripts.clone(),
             seen: BTreeMap::new(),
             next: Instant::now() + EVERY,
         };
@@ -65,7 +68,8 @@ impl Watch {
 
     fn look(&self) -> BTreeMap<PathBuf, Seen> {
         let apps = deployment::find_files(&self.apps).unwrap_or_default();
-        let files = apps.into_iter().chain(self.config.clone());
+        let scripts = crate::sql::script_files(&self.scripts).unwrap_or_default();
+        let files = apps.into_iter().chain(self.config.clone()).chain(scripts);
         files
             .map(|path| {
                 let seen = seen(&path);
@@ -95,6 +99,7 @@ mod tests {
         let mut watch = Watch {
             apps: vec![dir.path().to_owned()],
             config: None,
+            scripts: Vec::new(),
             seen: BTreeMap::new(),
             next: Instant::now(),
         };

@@ -48,29 +48,38 @@ pub fn run_script(
         store: Arc::new(store),
         text: script.text,
         functions,
+        streams: None,
+        stop: None,
         zone: crate::command::run::zone(None)?,
     });
     while let Some(outcome) = outcomes.blocking_recv() {
         match outcome {
-            Ok(Outcome::Rows { answer, is_cut }) => each(Ran::Rows { answer, is_cut })?,
-            Ok(Outcome::Written {
-                table,
-                rows,
-                is_overwrite,
-                took,
-            }) => each(Ran::Written {
-                table,
-                rows,
-                is_overwrite,
-                took,
-            })?,
+            Ok(outcome) => each(ran(outcome))?,
             Err(failed) => return Ok(Some(refused(&failed.error, &name, &failed.text, colour))),
         }
     }
     Ok(None)
 }
 
-fn text(file: &Path) -> anyhow::Result<String> {
+pub(super) fn ran(outcome: Outcome) -> Ran {
+    match outcome {
+        Outcome::Rows { answer, is_cut } => Ran::Rows { answer, is_cut },
+        Outcome::Written {
+            table,
+            rows,
+            is_overwrite,
+            took,
+        } => Ran::Written {
+            table,
+            rows,
+            is_overwrite,
+            took,
+        },
+        Outcome::Sent { stream, rows, took } => Ran::Sent { stream, rows, took },
+    }
+}
+
+pub(super) fn text(file: &Path) -> anyhow::Result<String> {
     let failed = |cause: &dyn std::fmt::Display| {
         Error::Usage(format!("cannot read '{}': {cause}", file.display()))
     };
@@ -84,7 +93,7 @@ fn text(file: &Path) -> anyhow::Result<String> {
 }
 
 /// The functions that a file defines: `define function f[javascript] return string { … };`.
-fn functions(file: &Path) -> anyhow::Result<Vec<UserFunction>> {
+pub(super) fn functions(file: &Path) -> anyhow::Result<Vec<UserFunction>> {
     let (name, text) = (file.display().to_string(), text(file)?);
     let wrong = |message: String| Error::Usage(format!("{name}: {message}"));
     if text.trim_start().starts_with('<') {

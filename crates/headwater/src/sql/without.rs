@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use connect::shared::Shared;
 use server::client::Reply;
 use server::http::sql::Sql;
+use server::scripts::ScriptDefinition;
 
 use super::{NO_STORE, Ran};
-use crate::cli::sql::{SqlArgs, SqlLimitArgs, SqlOutput};
+use crate::cli::sql::{ScriptArgs, SqlArgs, SqlLimitArgs, SqlOutput};
 
 const LACKS: &str = "this build has no SQL: build it with the feature 'sql' (cargo build -p headwater --features sql), \
                      or install the full binary; a server that has it can be asked with --url";
@@ -43,6 +45,32 @@ pub fn run_script(
     _: &mut dyn FnMut(Ran) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<Reply>> {
     Err(anyhow::anyhow!(LACKS))
+}
+
+/// There are none.
+pub struct ScriptFiles(());
+
+impl ScriptFiles {
+    /// # Errors
+    /// Scripts are named: what the build lacks, and how to get it.
+    pub fn read(args: &ScriptArgs, _: bool) -> anyhow::Result<ScriptFiles> {
+        match args.scripts.is_empty() {
+            true => Ok(ScriptFiles(())),
+            false => Err(anyhow::anyhow!(LACKS)),
+        }
+    }
+
+    /// # Errors
+    /// None.
+    pub fn definitions(
+        self,
+        _: &Path,
+        _: &Shared,
+        _: &str,
+        _: (&SqlLimitArgs, &ScriptArgs),
+    ) -> anyhow::Result<Vec<ScriptDefinition>> {
+        Ok(Vec::new())
+    }
 }
 
 /// # Errors

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 
-use crate::network::text;
+use crate::network::{Running, eventually, free_port, text};
 
 /// Rows that a script puts into its table.
 const ROWS: u64 = 10_000;
@@ -131,10 +131,197 @@ fn what_a_script_cannot_do_is_said() {
     refused("<Other></Other>", "not 'Analytics'", 2);
     refused("select 'a", "x.xml:1:8", 1);
     let stream = "CREATE TEMPORARY TABLE s USING CarbonEvents OPTIONS (streamName \"a.b\", payload \"v INT\")";
-    refused(stream, "x.xml:1:32", 1);
+    refused(stream, "x.xml:1:65", 1);
     fs::write(dir.join("udf.xml"), "<udf-configuration/>").expect("written");
     let output = run(dir, &["--script", "1.sql", "--functions", "udf.xml"]);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("define function NAME[javascript]"), "{said}");
+}
+
+const SHOP: &str = "@app:name('Shop')
+define stream Lines (item string, city string, amount double);
+@store(type='eventstore', table.name='SALES')
+define table Sales (item string, city string, amount double);
+@sink(type='log', prefix='big')
+define stream org_shop_big (city string, total double);
+from Lines select * insert into Sales;
+";
+
+/// Rows of a table go to another, to a stream, and to whoever asks for them.
+const USAGE: &str = "<Analytics>
+  <Name>usage</Name>
+  <Script>
+    CREATE TEMPORARY TABLE sales USING CarbonAnalytics OPTIONS (tableName \"SALES\");
+    CREATE TEMPORARY TABLE byCity USING CarbonAnalytics OPTIONS (tableName \"by_city\", schema \"city STRING, total DOUBLE\");
+    CREATE TEMPORARY TABLE big USING CarbonEvents OPTIONS (streamName \"org.shop.big\", payload \"total DOUBLE, city STRING\");
+    INSERT OVERWRITE TABLE byCity SELECT city, sum(amount) FROM sales GROUP BY city;
+    INSERT INTO TABLE big SELECT total, city FROM byCity WHERE total &gt; 3;
+    SELECT city FROM byCity ORDER BY city;
+  </Script>
+  <CronExpression>{cron}</CronExpression>
+</Analytics>
+";
+
+/// A server with an event store and scripts.
+struct Server {
+    dir: tempfile::TempDir,
+    run: Running,
+    url: String,
+}
+
+impl Server {
+    fn start(scripts: &[(&str, &str)]) -> Server {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::create_dir(dir.path().join("scripts")).expect("a folder");
+        for (name, text) in scripts {
+            fs::write(dir.path().join("scripts").join(name), text).expect("written");
+        }
+        fs::write(dir.path().join("shop.siddhi"), SHOP).expect("written");
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        let (app, store, scripts) = (path("shop.siddhi"), path("data"), path("scripts"));
+        let port = free_port();
+        let http = format!("127.0.0.1:{port}");
+        let args = [
+            &*app,
+            "--store",
+            &store,
+            "--scripts",
+            &scripts,
+            "--http",
+            &http,
+        ];
+        let run = Running::start(&args);
+        run.err_has("HTTP server is listening", 1);
+        Server {
+            run,
+            url: format!("http://{http}"),
+            dir,
+        }
+    }
+
+    fn ask(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        command.args(args).args(["--url", &self.url]);
+        command.output().expect("headwater starts")
+    }
+
+    fn script(&self, name: &str) -> Json {
+        let said = done(&self.ask(&["scripts", name, "--json"]));
+        serde_json::from_str(&said).expect("JSON")
+    }
+}
+
+#[test]
+fn a_server_runs_scripts_at_their_times_and_on_demand() {
+    let server = Server::start(&[
+        ("usage.xml", &USAGE.replace("{cron}", "* * * * * ?")),
+        (
+            "typo.sql",
+            "CREATE TEMPORARY TABLE s USING CarbonAnalytics OPTIONS (tableName \"SALES\");\nSELECT amuont FROM s",
+        ),
+    ]);
+    for row in [
+        ["tea", "Ulm", "2.5"],
+        ["milk", "Ulm", "1"],
+        ["tea", "Bonn", "3"],
+    ] {
+        done(&server.ask(&[&["send", "Shop/Lines"], &row[..]].concat()));
+    }
+    // Attributes are found by name.
+    server.run.out_has("data=[Ulm, 3.5]", 1);
+    eventually("a run at its time", || {
+        server.script("usage")["last"]["rows"] == 3
+    });
+    let found = server.script("usage");
+    let outcomes = &found["last"]["outcomes"];
+    assert_eq!(outcomes[0]["table"], "by_city");
+    assert_eq!(outcomes[1]["stream"], "org.shop.big");
+    assert_eq!(outcomes[2]["records"], json!([["Bonn"], ["Ulm"]]));
+    // Nobody asks for it, so it has not run.
+    assert_eq!(server.script("typo")["last"], Json::Null);
+    let refused = server.ask(&["scripts", "typo", "--run"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = text(&refused.stderr);
+    assert!(
+        said.contains("typo.sql:2:8") && said.contains("did you mean 'amount'?"),
+        "{said}"
+    );
+    assert_eq!(server.script("typo")["failed"], 1);
+    let unknown = server.ask(&["scripts", "other", "--run"]);
+    assert!(text(&unknown.stderr).contains("there is typo, usage"));
+    // A script that is mended runs on; one that cannot be right changes nothing.
+    let file = |name: &str| server.dir.path().join("scripts").join(name);
+    fs::write(file("typo.sql"), "SELECT 1 AS one").expect("written");
+    server.run.reload();
+    server.run.err_has("script is ready script=\"typo\"", 2);
+    let said = done(&server.ask(&["scripts", "typo", "--run"]));
+    assert!(said.starts_with("one\n---\n1\n"), "{said}");
+    fs::write(file("typo.sql"), "SELEC 2").expect("written");
+    server.run.reload();
+    server
+        .run
+        .err_has("cannot reload scripts; they stay as they were", 1);
+    done(&server.ask(&["scripts", "typo", "--run"]));
+    let (code, summary) = server.run.stop();
+    assert_eq!(code, Some(0), "{summary}");
+    assert_eq!(summary["rejected"], 0);
+}
+
+#[test]
+fn a_script_that_is_due_again_is_left_out_and_a_stop_does_not_wait_for_it() {
+    // More rows than can be counted in the time of a test.
+    let ten: Vec<String> = (0..10).map(|n| format!("SELECT {n} AS n")).collect();
+    let ten = format!("({})", ten.join(" UNION ALL "));
+    let all: Vec<String> = (0..12).map(|at| format!("{ten} t{at}")).collect();
+    let endless = format!(
+        "<Analytics><Script>SELECT sum(t0.n * t11.n) FROM {} WHERE t0.n + t5.n = t11.n + t7.n</Script>\
+         <CronExpression>* * * * * ?</CronExpression></Analytics>",
+        all.join(" CROSS JOIN ")
+    );
+    let server = Server::start(&[("endless.xml", &endless)]);
+    server
+        .run
+        .err_has("the run that is due now is left out script=\"endless\"", 1);
+    let busy = server.ask(&["scripts", "endless", "--run"]);
+    assert!(text(&busy.stderr).contains("is running already"));
+    let found = server.script("endless");
+    assert!(
+        found["running"].is_string() && found["late"].as_u64() > Some(0),
+        "{found}"
+    );
+    let (code, summary) = server.run.stop();
+    assert_eq!(code, Some(0), "{summary}");
+}
+
+#[test]
+fn a_server_does_not_start_with_a_script_that_cannot_be_right() {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::write(dir.path().join("shop.siddhi"), SHOP).expect("written");
+    for (script, part, code) in [
+        ("SELECT 1;\nDROP TABLE x", "x.xml:2:1", 1),
+        (
+            "<Analytics><Script>SELECT 1</Script><CronExpression>every day</CronExpression></Analytics>",
+            "CronExpression 'every day'",
+            2,
+        ),
+    ] {
+        fs::write(dir.path().join("x.xml"), script).expect("written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        command.args([
+            "run",
+            "shop.siddhi",
+            "--store",
+            "data",
+            "--scripts",
+            "x.xml",
+        ]);
+        let output = command
+            .current_dir(dir.path())
+            .output()
+            .expect("headwater starts");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(part), "{said}");
+    }
 }

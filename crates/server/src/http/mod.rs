@@ -44,6 +44,7 @@ use crate::liveness::Liveness;
 use crate::metrics::Metrics;
 use crate::process::Process;
 use crate::rejected::ErrorStore;
+use crate::scripts::Scripts;
 use crate::secrets::Hidden;
 use crate::status;
 use crate::tap::Taps;
@@ -71,6 +72,8 @@ pub struct Services {
     pub process: Process,
     /// Over the event store.
     pub sql: sql::Sql,
+    /// Batch scripts, over the event store too.
+    pub scripts: Scripts,
     /// What no answer shows.
     pub hidden: Hidden,
 }

@@ -9,6 +9,7 @@ use crate::server::StopHandle;
 fn services() -> Services {
     Services {
         metrics: Arc::default(),
+        scripts: Scripts::new(Asker::new(catalog::full(), None), ""),
         asker: Asker::new(catalog::full(), None),
         feeds: Feeds::new(None, Registry::EMPTY),
         taps: crate::tap::Taps::default(),

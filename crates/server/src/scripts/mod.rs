@@ -27,6 +27,9 @@ pub use streams::{OpenStreams, Streams};
 /// Bytes of what the statements of a run came to that are kept.
 const OUTCOMES_MAX: usize = 1 << 20;
 
+/// Set when a run is to end.
+pub type Stop = watch::Receiver<bool>;
+
 /// A script that can be run.
 pub trait BatchScript: Send + Sync {
     /// Runs it to its end. Must end soon after `stop` is set, and is then as good as one that fails.
@@ -36,7 +39,7 @@ pub trait BatchScript: Send + Sync {
     fn run(
         &self,
         streams: &Streams,
-        stop: &watch::Receiver<bool>,
+        stop: &Stop,
         each: &mut dyn FnMut(ScriptOutcome),
     ) -> Result<(), Json>;
 }
@@ -187,6 +190,12 @@ impl Scripts {
         let entries = self.lock();
         let known = entries.values().filter(|entry| !entry.is_gone);
         known.map(|entry| entry.show(false)).collect()
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = self.lock();
+        let known = entries.iter().filter(|(_, entry)| !entry.is_gone);
+        known.map(|(name, _)| name.clone()).collect()
     }
 
     /// One, with all of its last run.

@@ -62,7 +62,10 @@ fn begin(scripts: &Scripts, name: &str) {
     let mut entries = scripts.lock();
     if let Some(entry) = entries.get_mut(name) {
         entry.late += 1;
-        let since = entry.running.as_ref().map(|run| clock::utc_text(run.started));
+        let since = entry
+            .running
+            .as_ref()
+            .map(|run| clock::utc_text(run.started));
         tracing::warn!(
             script = name,
             since,

@@ -22,9 +22,9 @@ use datafusion::functions_aggregate::expr_fn::max;
 use datafusion::logical_expr::{Expr, cast, lit};
 use datafusion::prelude::SessionContext;
 use event::{Attribute, Schema, Type};
-use lang::span::Span;
 use futures_util::StreamExt as _;
 use jiff::tz::TimeZone;
+use lang::span::Span;
 use serde_json::{Value as Json, json};
 use store::EventStore;
 use store::batch::{BatchWriter, Mode};
@@ -134,6 +134,21 @@ impl Engine {
             runtime.spawn(work);
         }
         outcomes
+    }
+
+    /// What comes next of a script; `None` at its end, or when `stop` is set, whatever the script does then.
+    pub fn next_outcome(
+        &self,
+        outcomes: &mut Outcomes,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Option<Result<Outcome, ScriptError>> {
+        self.runtime.as_ref()?.block_on(async {
+            tokio::select! {
+                biased;
+                outcome = outcomes.recv() => outcome,
+                _ = stop.wait_for(|is_stopped| *is_stopped) => None,
+            }
+        })
     }
 }
 
@@ -301,7 +316,7 @@ impl Session {
 
     fn stream(&self, stream: String, columns: Vec<Column>, span: Span) -> Result<Stream, Error> {
         let Some(streams) = &self.run.streams else {
-            let help = "run it in a server: headwater run APP --store DIR --script FILE";
+            let help = "run it in a server: headwater run APP --store DIR --scripts FILE";
             return Err(wrong(
                 "rows become events of a stream only inside a server",
                 span,

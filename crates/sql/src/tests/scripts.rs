@@ -216,7 +216,11 @@ struct Taken {
 }
 
 impl Streams for Taken {
-    fn open(&self, stream: &str, columns: &[(&str, Type)]) -> Result<Box<dyn StreamWriter>, String> {
+    fn open(
+        &self,
+        stream: &str,
+        columns: &[(&str, Type)],
+    ) -> Result<Box<dyn StreamWriter>, String> {
         match (stream, columns) {
             ("org.wso2.overused", [("house_id", Type::Int), ("power", Type::Float)]) => {
                 Ok(Box::new(Taken {
@@ -279,11 +283,27 @@ INSERT OVERWRITE TABLE overused SELECT house_id, power_reading FROM h WHERE powe
         "{outcomes:?}"
     );
     for (text, room, said) in [
-        (script("org.other"), Some(9), "no app has the stream 'org.other'"),
+        (
+            script("org.other"),
+            Some(9),
+            "no app has the stream 'org.other'",
+        ),
         (text.clone(), None, "only inside a server"),
-        (text.clone(), Some(1), "has taken 0 rows, and not those behind them: its app has ended"),
-        (format!("{text} SELECT * FROM overused"), Some(9), "is a stream"),
-        (format!("{text} INSERT INTO overused SELECT 1"), Some(9), "the stream has 2"),
+        (
+            text.clone(),
+            Some(1),
+            "has taken 0 rows, and not those behind them: its app has ended",
+        ),
+        (
+            format!("{text} SELECT * FROM overused"),
+            Some(9),
+            "is a stream",
+        ),
+        (
+            format!("{text} INSERT INTO overused SELECT 1"),
+            Some(9),
+            "the stream has 2",
+        ),
     ] {
         let ((_, error), _) = run(&text, room);
         let error = error.expect("refused").error.to_string();
@@ -307,7 +327,10 @@ fn a_script_that_is_stopped_ends_in_the_middle_of_a_statement() {
         stop: Some(stopped),
         zone: String::new(),
     });
-    assert!(matches!(outcomes.blocking_recv(), Some(Ok(Outcome::Rows { .. }))));
+    assert!(matches!(
+        outcomes.blocking_recv(),
+        Some(Ok(Outcome::Rows { .. }))
+    ));
     stop.send(true).expect("it runs");
     assert!(outcomes.blocking_recv().is_none());
 }
@@ -321,7 +344,10 @@ fn a_script_is_looked_at_without_a_store() {
     assert_eq!(wrong(SMART_HOME), None);
     for (text, said) in [
         ("SELECT 1; SELEC 2", "SELEC"),
-        ("CREATE TEMPORARY TABLE x USING CarbonAnalytics OPTIONS ()", "no table is named"),
+        (
+            "CREATE TEMPORARY TABLE x USING CarbonAnalytics OPTIONS ()",
+            "no table is named",
+        ),
         ("DROP TABLE x", "this is no statement of a script"),
     ] {
         let wrong = wrong(text).expect(text);

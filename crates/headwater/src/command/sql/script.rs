@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use serde_json::json;
 use server::client::Reply;
 
 use crate::cli::sql::{SqlArgs, SqlOutput};
@@ -26,44 +25,57 @@ pub(super) fn run(
             return Err(server::Error::Usage(message.to_owned()).into());
         }
     };
-    let refused = run_script(args, script, dir, output.colour, &mut |ran| match ran {
-        Ran::Rows { mut answer, is_cut } => {
-            if as_json {
-                answer["cut"] = is_cut.into();
+    let refused = run_script(
+        args,
+        script,
+        dir,
+        output.colour,
+        &mut |ran| match (ran, as_json) {
+            (Ran::Rows { answer, is_cut }, false) => {
+                let reply = Reply {
+                    status: 200,
+                    json: answer,
+                };
+                print_reply(reply, false, answer_text, output)?;
+                if is_cut {
+                    output.say("there are more rows than these");
+                }
+                Ok(())
             }
-            let json = answer;
-            print_reply(Reply { status: 200, json }, as_json, answer_text, output)?;
-            if is_cut && !as_json {
-                output.say("there are more rows than these");
+            (ran @ Ran::Rows { .. }, true) => {
+                let json = ran.json();
+                print_reply(Reply { status: 200, json }, true, answer_text, output).map(drop)
             }
-            Ok(())
-        }
+            (ran, true) => output.print_json(&ran.json()),
+            (ran, false) => output.print(&format!("{}\n", line(&ran))),
+        },
+    )?;
+    match refused {
+        Some(refused) => print_reply(refused, as_json, answer_text, output),
+        None => Ok(0),
+    }
+}
+
+/// What rows have become, in one line.
+fn line(ran: &Ran) -> String {
+    let counted = |rows: &u64| match rows {
+        1 => "1 row".to_owned(),
+        rows => format!("{rows} rows"),
+    };
+    match ran {
+        Ran::Rows { .. } => String::new(),
         Ran::Written {
             table,
             rows,
             is_overwrite,
-            took,
+            ..
         } => {
-            if as_json {
-                let millis = took.as_millis() as u64;
-                return output.print_json(&json!({
-                    "version": 1,
-                    "table": table,
-                    "rows": rows,
-                    "overwritten": is_overwrite,
-                    "millis": millis,
-                }));
-            }
             let how = match is_overwrite {
                 true => "written, in place of those before",
                 false => "inserted",
             };
-            let unit = if rows == 1 { "row" } else { "rows" };
-            output.print(&format!("{table}: {rows} {unit} {how}\n"))
+            format!("{table}: {} {how}", counted(rows))
         }
-    })?;
-    match refused {
-        Some(refused) => print_reply(refused, as_json, answer_text, output),
-        None => Ok(0),
+        Ran::Sent { stream, rows, .. } => format!("{stream}: {} sent", counted(rows)),
     }
 }

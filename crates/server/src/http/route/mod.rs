@@ -9,6 +9,7 @@ mod feed;
 mod metrics;
 mod openapi;
 mod query;
+mod scripts;
 mod simulation;
 mod sql;
 mod state;
@@ -40,6 +41,7 @@ const GROUPS: &[&[Route]] = &[
     statistics::ROUTES,
     query::ROUTES,
     sql::ROUTES,
+    scripts::ROUTES,
     stream::ROUTES,
     simulation::ROUTES,
     feed::ROUTES,
