@@ -33,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("store", &["connect", "event", "lang", "plan"]),
     ("sql", &["event", "lang", "store"]),
+    ("gateway", &["connect", "event", "lang", "plan"]),
     (
         "catalog",
         &[
@@ -49,7 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "server",
         &[
-            "check", "connect", "engine", "event", "lang", "plan", "script",
+            "check", "connect", "engine", "event", "gateway", "lang", "plan", "script",
         ],
     ),
     (
