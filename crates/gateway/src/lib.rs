@@ -7,3 +7,6 @@
 //! Promises: an event of a topic is encoded once for all that listen; a reader that comes back with the id it had last
 //! gets each retained event after it once and in order, or is told of the gap. Every queue, head, body and wait is
 //! bounded. Never: a token or key in a log line, an answer or a metric.
+
+pub mod document;
+pub mod model;

@@ -33,7 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("store", &["connect", "event", "lang", "plan"]),
     ("sql", &["event", "lang", "store"]),
-    ("gateway", &["connect", "event", "lang", "plan"]),
+    ("gateway", &["check", "connect", "event", "lang", "plan"]),
     (
         "catalog",
         &[

@@ -35,7 +35,7 @@ pub(crate) use hub::read_form;
 #[cfg(all(feature = "full", any(test, feature = "testing")))]
 pub(crate) use simple::check_requests;
 #[cfg(all(feature = "full", any(test, feature = "testing")))]
-pub(crate) use sse::events;
+pub(crate) use connect::net::events;
 
 use request::Answer;
 
