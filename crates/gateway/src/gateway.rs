@@ -5,18 +5,20 @@
 //! changes at once. Never: a request that sees half of a change.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use connect::arrivals::Arrivals;
 use connect::net::gateway::{Attachment, Gateway as Attach, Inlet, Outlet, Protocol};
 use connect::net::{Ingress, Network};
 use connect::shared::Shared;
+use tokio::sync::watch;
 
-use crate::model::{Address, Api, Binding, History, Operation, Protocols, Slow, Topic, segments_of};
 use crate::counts::Counts;
-use crate::ring::{End, Full};
+use crate::model::{Address, Api, Binding, History, Operation, Slow, Topic, segments_of};
+use crate::ring::End;
+use crate::serve::Backends;
 use crate::topic::{InletState, TopicState};
 
 /// The version of an API that only connectors name, and without one.
@@ -24,9 +26,12 @@ const VERSION: &str = "1.0.0";
 
 /// The APIs of a server.
 pub struct Gateway {
+    own: Weak<Gateway>,
     pub(crate) network: Arc<Network>,
     pub(crate) arrivals: Arc<Arrivals>,
+    pub(crate) backends: Backends,
     pub(crate) counts: Counts,
+    stopping: watch::Sender<bool>,
     table: RwLock<Arc<Table>>,
     said: Mutex<Said>,
 }
@@ -56,7 +61,6 @@ struct Said {
     count: u64,
     /// Topics that are in no table any more, and were not yet told so.
     leaving: Vec<(Key, Arc<TopicState>)>,
-    is_stopping: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,13 +80,31 @@ pub(crate) struct Found {
 impl Gateway {
     /// One without APIs, on the threads and within the limits of a server.
     pub fn new(shared: &Shared) -> Arc<Gateway> {
-        Arc::new(Gateway {
+        Arc::new_cyclic(|own| Gateway {
+            own: Weak::clone(own),
             network: shared.get(),
             arrivals: shared.get(),
+            backends: Backends::default(),
             counts: Counts::default(),
+            stopping: watch::Sender::new(false),
             table: RwLock::default(),
             said: Mutex::default(),
         })
+    }
+
+    /// What it has counted so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// This gateway, for what outlives the call.
+    fn shared(&self) -> Arc<Gateway> {
+        self.own.upgrade().expect("whoever calls it holds one")
+    }
+
+    /// Told when the server stops.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
     }
 
     fn said(&self) -> MutexGuard<'_, Said> {
@@ -93,11 +115,17 @@ impl Gateway {
         Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Serves these APIs of documents instead of those before. Whoever calls it has judged them.
-    pub fn set_documents(&self, apis: Vec<Api>) {
+    /// Serves these APIs of documents instead of those before, which it gives back. Whoever calls it has judged them.
+    pub fn set_documents(&self, apis: Vec<Api>) -> Vec<Api> {
         let mut said = self.said();
-        said.documents = apis;
+        let before = std::mem::replace(&mut said.documents, apis);
         self.rebuild(&mut said);
+        before
+    }
+
+    /// Is it this that documents say?
+    pub fn has_documents(&self, apis: &[Api]) -> bool {
+        self.said().documents == apis
     }
 
     /// Ends the streams of topics that are gone for good: apps that are made anew have had their time to come back.
@@ -112,18 +140,12 @@ impl Gateway {
     }
 
     /// Ends all streams: the server stops.
-    pub(crate) fn stop(&self) {
-        let mut said = self.said();
-        said.is_stopping = true;
-        let leaving = std::mem::take(&mut said.leaving);
-        drop(said);
+    pub fn stop(&self) {
+        self.stopping.send_replace(true);
+        let leaving = std::mem::take(&mut self.said().leaving);
         let table = self.table();
         let topics = table.topics.values().chain(leaving.iter().map(|(_, topic)| topic));
         topics.for_each(|topic| topic.end(End::Stopping));
-    }
-
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.said().is_stopping
     }
 
     /// The APIs as they are served.
@@ -224,6 +246,12 @@ impl Gateway {
         let mut said = self.said();
         said.attached.retain(|(own, ..)| *own != number);
         self.rebuild(&mut said);
+    }
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").finish_non_exhaustive()
     }
 }
 
@@ -331,16 +359,16 @@ impl Table {
     }
 }
 
-impl Attach for Arc<Gateway> {
+impl Attach for Gateway {
     fn outlet(&self, attachment: &Attachment) -> Result<Arc<dyn Outlet>, String> {
         let attached = self.attach(attachment, Direction::Out)?;
         attached.topic.add_outlet(attached.attachment.protocol);
         let parameters = Address::parse(&attached.attachment.topic)?.parameters().to_vec();
         Ok(Arc::new(OutletOfTopic {
-            gateway: Arc::clone(self),
+            gateway: self.shared(),
             parameters,
             attached,
-            is_open: AtomicU64::new(0),
+            is_open: AtomicBool::new(false),
         }))
     }
 
@@ -358,7 +386,7 @@ impl Attach for Arc<Gateway> {
             is_durable,
         })));
         Ok(Box::new(InletOfTopic {
-            gateway: Arc::clone(self),
+            gateway: self.shared(),
             attached,
         }))
     }
@@ -368,8 +396,7 @@ struct OutletOfTopic {
     gateway: Arc<Gateway>,
     parameters: Vec<String>,
     attached: Attached,
-    /// Nonzero while the app runs.
-    is_open: AtomicU64,
+    is_open: AtomicBool,
 }
 
 impl Outlet for OutletOfTopic {
@@ -401,7 +428,7 @@ impl Outlet for OutletOfTopic {
     }
 
     fn set_open(&self, is_open: bool) {
-        self.is_open.store(is_open.into(), Ordering::Relaxed);
+        self.is_open.store(is_open, Ordering::Relaxed);
     }
 }
 
@@ -432,13 +459,6 @@ impl Drop for InletOfTopic {
     fn drop(&mut self) {
         self.attached.topic.set_inlet(None);
         self.gateway.detach(self.attached.number);
-    }
-}
-
-/// A publisher that is not waited for.
-impl From<Full> for String {
-    fn from(_: Full) -> String {
-        "a reader that is waited for has not read".to_owned()
     }
 }
 

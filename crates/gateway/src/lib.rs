@@ -8,5 +8,14 @@
 //! gets each retained event after it once and in order, or is told of the gap. Every queue, head, body and wait is
 //! bounded. Never: a token or key in a log line, an answer or a metric.
 
+mod counts;
 pub mod document;
+mod gateway;
 pub mod model;
+mod ring;
+mod serve;
+mod topic;
+
+pub use counts::{Count, Counts};
+pub use gateway::Gateway;
+pub use serve::Listener;

@@ -1,6 +1,6 @@
 //! What lives behind a topic while documents and apps come and go: its rings, and where what is published goes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -36,6 +36,8 @@ struct Inner {
     /// Rings by the feed that they are of, and the parameters of their address.
     rings: HashMap<(usize, Box<[String]>), Arc<Ring>>,
     inlet: Option<Arc<InletState>>,
+    /// Parameters of addresses whose backend is listened to.
+    upstreams: HashSet<Box<[String]>>,
     end: Option<End>,
 }
 
@@ -152,6 +154,16 @@ impl TopicState {
         self.lock().inlet.clone()
     }
 
+    /// Notes that the backend of an address is listened to, until the place is dropped; `None` where it is already.
+    pub fn begin_upstream(self: &Arc<TopicState>, values: &[String]) -> Option<UpstreamPlace> {
+        let values: Box<[String]> = values.into();
+        let is_new = self.lock().upstreams.insert(values.clone());
+        is_new.then(|| UpstreamPlace {
+            topic: Arc::clone(self),
+            values,
+        })
+    }
+
     /// Ends all of its streams.
     pub fn end(&self, end: End) {
         let mut inner = self.lock();
@@ -173,9 +185,23 @@ impl TopicState {
     }
 }
 
+/// An address whose backend is listened to.
+pub(crate) struct UpstreamPlace {
+    topic: Arc<TopicState>,
+    values: Box<[String]>,
+}
+
+impl Drop for UpstreamPlace {
+    fn drop(&mut self) {
+        self.topic.lock().upstreams.remove(&self.values);
+    }
+}
+
 /// Forgets a tenth of the addresses, those that were used the longest ago; none that somebody reads.
 fn forget_oldest(inner: &mut Inner) {
-    let idle = inner.rings.iter().filter_map(|(key, ring)| Some((ring.idle_since()?, key.clone())));
+    // One that a backend fills is needed as long as it is listened to.
+    let rings = inner.rings.iter().filter(|((_, values), _)| !inner.upstreams.contains(values));
+    let idle = rings.filter_map(|(key, ring)| Some((ring.idle_since()?, key.clone())));
     let mut idle: Vec<_> = idle.collect();
     idle.sort_by_key(|(since, _)| *since);
     let count = (idle.len() / 10).max(1);

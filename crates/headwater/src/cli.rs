@@ -131,9 +131,9 @@ pub struct ChangeArgs {
     environment, ${file:PATH} is what a file holds, ${secret:NAME} is from the key store (headwater secrets). \
     ${app:dir} in an app is the folder of its file.")]
 pub struct RunArgs {
-    /// App files, or folders of them; may be left out with --http and --state, for apps that are deployed
-    /// to the running server
-    #[arg(required_unless_present = "http", value_name = "APP|DIR")]
+    /// App files, AsyncAPI documents (--gateway), or folders of both; may be left out with --http and --state, for
+    /// apps that are deployed to the running server
+    #[arg(required_unless_present = "http", value_name = "APP|API|DIR")]
     pub apps: Vec<PathBuf>,
     #[command(flatten)]
     pub change: ChangeArgs,
@@ -181,6 +181,10 @@ pub struct RunArgs {
     /// /ready, on-demand queries and the statistics level
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub http: Option<std::net::SocketAddr>,
+    /// Serve the topics of APIs here, such as 127.0.0.1:8280: those of AsyncAPI documents among the apps, and of
+    /// connectors with api='…'; may be repeated
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    pub gateway: Vec<std::net::SocketAddr>,
     /// Additional host name accepted by --http; requests for any other host are refused, to protect
     /// against requests sent by web pages
     #[arg(long, value_name = "NAME", requires = "http")]

@@ -8,8 +8,11 @@ use std::time::{Duration, Instant};
 use check::Catalog;
 use connect::arrivals::Arrivals;
 use connect::component::{DATA_SOURCES, Setting};
+use connect::net::gateway::GatewaySlot;
 use connect::registry::Registry;
 use connect::shared::Shared;
+use gateway::Gateway;
+use gateway::model::Api;
 use plan::Plan;
 
 use crate::activity::ActivityTracker;
@@ -68,6 +71,8 @@ pub struct RunOptions {
     pub error_limits: Limits,
     /// Secrets, which what is kept of rejected events shows only in payloads.
     pub hidden: Hidden,
+    /// APIs of documents that the gateway serves; `None`: there is no gateway.
+    pub apis: Option<Vec<Api>>,
 }
 
 /// Stops a server, or has it read its apps again, from another thread; also one that is still starting.
@@ -123,6 +128,7 @@ pub struct Server {
     pub(crate) requests: Requests,
     asker: Asker,
     liveness: Liveness,
+    pub(crate) gateway: Option<Arc<Gateway>>,
 }
 
 impl Server {
@@ -156,7 +162,15 @@ impl Server {
             arrivals.limit(max);
         }
         common.metrics.arrivals.set(arrivals).ok();
+        let gateway = options.apis.map(|apis| {
+            let gateway = Gateway::new(&common.shared);
+            gateway.set_documents(apis);
+            common.shared.get::<GatewaySlot>().set(Arc::clone(&gateway) as _);
+            common.metrics.gateway.set(Arc::clone(&gateway)).ok();
+            gateway
+        });
         let mut server = Server {
+            gateway,
             common,
             state,
             config: options.config,
@@ -204,6 +218,11 @@ impl Server {
     pub(crate) fn list_asked(&self) {
         self.asker
             .set(self.running.iter().flat_map(Running::asked).collect());
+    }
+
+    /// The gateway, where this server has one.
+    pub fn gateway(&self) -> Option<&Arc<Gateway>> {
+        self.gateway.as_ref()
     }
 
     pub fn metrics(&self) -> &Arc<Metrics> {

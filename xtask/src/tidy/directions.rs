@@ -77,7 +77,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const TOPS: &[&str] = &["headwater", "xtask"];
 
 /// Where a client library may be needed.
-const CLIENTS_IN: &[&str] = &["connectors", "xtask"];
+const CLIENTS_IN: &[&str] = &["connectors", "gateway", "xtask"];
 
 /// Libraries that speak to one system.
 const CLIENTS: &[&str] = &[

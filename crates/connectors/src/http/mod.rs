@@ -108,6 +108,9 @@ impl Connector for HttpConnector {
             "http-service-response" | "http-response" => {
                 Box::new(service::ResponseSink::new(setup)?)
             }
+            "sse-server" if is_attached(setup.transport) => {
+                Box::new(TopicSink::new(setup, SPECS, Protocol::Sse)?)
+            }
             "sse-server" => Box::new(sse::SseServer::new(setup)?),
             _ => Box::new(sink::HttpSink::new(setup)?),
         })

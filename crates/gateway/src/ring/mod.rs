@@ -300,6 +300,11 @@ impl Ring {
         self.lock().end = None;
     }
 
+    /// Only the newest matters to its readers.
+    pub fn is_latest(&self) -> bool {
+        self.slow == Slow::Latest
+    }
+
     pub fn readers(&self) -> usize {
         self.lock().seats().count()
     }
@@ -399,7 +404,7 @@ impl Reader {
         }
         let ring = &*self.ring;
         let mut state = ring.lock();
-        let (first, head) = (state.first, state.head());
+        let (first, head, end) = (state.first, state.head(), state.end);
         let Some(seat) = state.seats[self.seat].as_mut() else {
             return Poll::Ready(Step::End(End::Removed));
         };
@@ -419,7 +424,7 @@ impl Reader {
         }
         let from = seat.cursor;
         if from == head {
-            if let Some(end) = state.end {
+            if let Some(end) = end {
                 return Poll::Ready(Step::End(end));
             }
             if !seat.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {

@@ -64,7 +64,7 @@ impl Watch {
     }
 
     fn look(&self) -> BTreeMap<PathBuf, Seen> {
-        let apps = deployment::find_files(&self.apps).unwrap_or_default();
+        let apps = deployment::find_all(&self.apps).unwrap_or_default();
         let files = apps.into_iter().chain(self.config.clone());
         files
             .map(|path| {
