@@ -10,3 +10,5 @@
 
 pub mod document;
 pub mod model;
+pub mod plan;
+pub mod token;
