@@ -11,4 +11,5 @@
 pub mod document;
 pub mod model;
 pub mod plan;
+pub mod registry;
 pub mod token;

@@ -3,8 +3,12 @@
 //! ```yaml
 //! plans:
 //!   AsyncGold: { events: 50000/day }
-//!   Team:      { events: [2000/s, 1000000/day], bytes: 10MB/min, connections: 100, subscriptions: 500 }
+//!   Team:      { events: [2000/s, 1000000/day], bytes: 10MB/min, connections: 100, subscriptions: 500,
+//!                user: { events: 10/s }, address: { attempts: 60/min } }
 //! ```
+//!
+//! What stands in the plan itself is for a subscription as a whole; below `api`, `topic`, `user` and `address` are
+//! limits for each of these, whoever has subscribed.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,18 +16,21 @@ use std::time::Duration;
 use lang::quantity::{size_text, time_text};
 use serde_json::{Map, Value};
 
+use super::Level;
 use super::window::Window;
 
-const MEMBERS: [&str; 8] = [
+/// Limits of any level.
+const LIMITS: [&str; 6] = [
     "attempts",
     "bytes",
     "connections",
     "duration",
     "events",
     "message",
-    "over",
-    "subscriptions",
 ];
+
+/// What a plan has beside them.
+const OTHERS: [&str; 6] = ["address", "api", "over", "subscriptions", "topic", "user"];
 
 /// Windows for one thing: a second, a minute, an hour and a day, say.
 const RATES_MAX: usize = 4;
@@ -71,7 +78,10 @@ pub struct Limits {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     pub name: String,
+    /// Those of a subscription.
     pub limits: Limits,
+    /// Those of other levels, each at most once.
+    pub levels: Vec<(Level, Limits)>,
     pub over: Over,
 }
 
@@ -100,6 +110,7 @@ impl Plan {
         Plan {
             name: name.to_owned(),
             limits: Limits::default(),
+            levels: Vec::new(),
             over: Over::Hold,
         }
     }
@@ -147,45 +158,23 @@ impl Plan {
             }
         };
         let mut plan = Plan::unlimited(name);
-        let limits = &mut plan.limits;
         for (member, value) in members {
-            let number = || {
-                let number = value.as_u64().filter(|number| *number > 0);
-                let help = format!("write {member}: 100");
-                number.ok_or_else(|| {
-                    fault(
-                        member,
-                        format!("'{member}' is not a whole number above 0"),
-                        help,
-                    )
-                })
-            };
-            let text = || value.as_str().unwrap_or_default();
-            let digits = |text: &str| text.parse::<u64>().ok();
-            let bytes = |text: &str| size_text(text).or_else(|| digits(text));
-            match member.as_str() {
-                "events" => limits.events = rates(member, value, "50000/day", digits)?,
-                "attempts" => limits.attempts = rates(member, value, "60/min", digits)?,
-                "bytes" => limits.bytes = rates(member, value, "10MB/min", bytes)?,
-                "connections" => limits.connections = Some(number()?),
-                "subscriptions" => limits.subscriptions = Some(number()?),
-                "message" => {
-                    let bytes = bytes(text()).or_else(|| value.as_u64());
-                    let wrong = || fault(member, "'message' is not a size", "write message: 64kB");
-                    limits.message = Some(bytes.ok_or_else(wrong)?);
-                }
-                "duration" => {
-                    let millis = time_text(text()).and_then(|millis| u64::try_from(millis).ok());
-                    let wrong =
-                        || fault(member, "'duration' is not a time", "write duration: 1 hour");
-                    limits.duration = Some(Duration::from_millis(
-                        millis.filter(|ms| *ms > 0).ok_or_else(wrong)?,
-                    ));
+            if plan.limits.read(member, value)? {
+                continue;
+            }
+            let level = match member.as_str() {
+                "api" => Level::Api,
+                "topic" => Level::Topic,
+                "user" => Level::User,
+                "address" => Level::Address,
+                "subscriptions" => {
+                    plan.limits.subscriptions = Some(number(member, value)?);
+                    continue;
                 }
                 "over" => {
-                    plan.over = match text() {
-                        "hold" => Over::Hold,
-                        "drop" => Over::Drop,
+                    plan.over = match value.as_str() {
+                        Some("hold") => Over::Hold,
+                        Some("drop") => Over::Drop,
                         _ => {
                             return Err(fault(
                                 member,
@@ -194,27 +183,88 @@ impl Plan {
                             ));
                         }
                     };
+                    continue;
                 }
-                other => {
-                    let help = match lang::suggest::nearest(other, MEMBERS) {
-                        Some(near) => format!("did you mean '{near}'?"),
-                        None => format!("there is {}", MEMBERS.join(", ")),
-                    };
-                    return Err(fault(other, format!("a plan has no limit '{other}'"), help));
+                other => return Err(unknown(other, &[&LIMITS[..], &OTHERS].concat())),
+            };
+            let nested = value.as_object();
+            let wrong = || {
+                fault(
+                    member,
+                    format!("'{member}' is not an object"),
+                    "write { events: 10/s }",
+                )
+            };
+            let mut limits = Limits::default();
+            for (member, value) in nested.ok_or_else(wrong)? {
+                if !limits.read(member, value)? {
+                    return Err(unknown(member, &LIMITS));
                 }
             }
+            plan.levels.push((level, limits));
         }
         Ok(plan)
     }
 
+    /// The limits of each level.
+    pub fn levels(&self) -> impl Iterator<Item = (Level, &Limits)> {
+        let others = self.levels.iter().map(|(level, limits)| (*level, limits));
+        std::iter::once((Level::Subscription, &self.limits)).chain(others)
+    }
+
     /// As [`Plan::from_json`] reads it.
     pub fn to_json(&self) -> Value {
+        let mut members = self.limits.to_json();
+        for (level, limits) in &self.levels {
+            let name = match level {
+                Level::Subscription => continue,
+                Level::Api => "api",
+                Level::Topic => "topic",
+                Level::User => "user",
+                Level::Address => "address",
+            };
+            members.insert(name.to_owned(), limits.to_json().into());
+        }
+        if self.over == Over::Drop {
+            members.insert("over".to_owned(), "drop".into());
+        }
+        Value::Object(members)
+    }
+}
+
+impl Limits {
+    /// Reads one limit; `false` if it is none that every level has.
+    fn read(&mut self, member: &str, value: &Value) -> Result<bool, PlanFault> {
+        let text = value.as_str().unwrap_or_default();
+        let digits = |text: &str| text.parse::<u64>().ok();
+        let bytes = |text: &str| size_text(text).or_else(|| digits(text));
+        match member {
+            "events" => self.events = rates(member, value, "50000/day", digits)?,
+            "attempts" => self.attempts = rates(member, value, "60/min", digits)?,
+            "bytes" => self.bytes = rates(member, value, "10MB/min", bytes)?,
+            "connections" => self.connections = Some(number(member, value)?),
+            "message" => {
+                let bytes = bytes(text).or_else(|| value.as_u64());
+                let wrong = || fault(member, "'message' is not a size", "write message: 64kB");
+                self.message = Some(bytes.ok_or_else(wrong)?);
+            }
+            "duration" => {
+                let millis = time_text(text).and_then(|millis| u64::try_from(millis).ok());
+                let wrong = || fault(member, "'duration' is not a time", "write duration: 1 hour");
+                let millis = millis.filter(|millis| *millis > 0).ok_or_else(wrong)?;
+                self.duration = Some(Duration::from_millis(millis));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn to_json(&self) -> Map<String, Value> {
         let mut members = Map::new();
-        let limits = &self.limits;
         for (name, rates) in [
-            ("events", &limits.events),
-            ("bytes", &limits.bytes),
-            ("attempts", &limits.attempts),
+            ("events", &self.events),
+            ("bytes", &self.bytes),
+            ("attempts", &self.attempts),
         ] {
             let texts: Vec<String> = rates.iter().map(Rate::to_string).collect();
             match texts.len() {
@@ -224,25 +274,42 @@ impl Plan {
             }
         }
         for (name, number) in [
-            ("connections", limits.connections),
-            ("subscriptions", limits.subscriptions),
-            ("message", limits.message),
+            ("connections", self.connections),
+            ("subscriptions", self.subscriptions),
+            ("message", self.message),
         ] {
             if let Some(number) = number {
                 members.insert(name.to_owned(), number.into());
             }
         }
-        if let Some(duration) = limits.duration {
+        if let Some(duration) = self.duration {
             members.insert(
                 "duration".to_owned(),
                 format!("{} ms", duration.as_millis()).into(),
             );
         }
-        if self.over == Over::Drop {
-            members.insert("over".to_owned(), "drop".into());
-        }
-        Value::Object(members)
+        members
     }
+}
+
+fn number(member: &str, value: &Value) -> Result<u64, PlanFault> {
+    let number = value.as_u64().filter(|number| *number > 0);
+    let help = format!("write {member}: 100");
+    number.ok_or_else(|| {
+        fault(
+            member,
+            format!("'{member}' is not a whole number above 0"),
+            help,
+        )
+    })
+}
+
+fn unknown(member: &str, known: &[&str]) -> PlanFault {
+    let help = match lang::suggest::nearest(member, known.iter().copied()) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("there is {}", known.join(", ")),
+    };
+    fault(member, format!("there is no limit '{member}'"), help)
 }
 
 /// `COUNT/WINDOW`, where `count` reads the first half.
@@ -298,6 +365,7 @@ mod tests {
         let json = json!({
             "events": ["2000/s", "1000000/day"], "bytes": "10485760/min", "connections": 100, "subscriptions": 5,
             "message": 65536, "over": "drop", "duration": "3600000 ms",
+            "user": {"events": "10/s"}, "address": {"attempts": "60/min"}, "api": {}, "topic": {"connections": 7},
         });
         let plan = Plan::from_json("Team", &json).expect("it is right");
         assert_eq!(plan.limits.events[1].to_string(), "1000000/day");

@@ -60,7 +60,7 @@ impl Metric {
 /// Who uses something, and of what.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Key {
-    /// `None` where nobody has to show a token.
+    /// `None` where nobody has to show a token; all who do not share the limits of a subscription.
     pub application: Option<String>,
     /// Name and version.
     pub api: String,
@@ -77,7 +77,10 @@ impl Key {
         const BETWEEN: char = '\u{1f}';
         let api = &self.api;
         Some(match level {
-            Level::Subscription => format!("{}{BETWEEN}{api}", self.application.as_deref()?),
+            Level::Subscription => format!(
+                "{}{BETWEEN}{api}",
+                self.application.as_deref().unwrap_or_default()
+            ),
             Level::Api => api.clone(),
             Level::Topic => format!("{api}{BETWEEN}{}", self.topic),
             Level::User => format!("{api}{BETWEEN}{}", self.user.as_deref()?),
@@ -94,12 +97,10 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The plan of each level; a level without one has no limits.
-pub type Policy = Vec<(Level, Arc<Plan>)>;
-
-/// Knows which plans apply.
+/// Knows which plan applies.
 pub trait Plans: Send + Sync {
-    fn policy(&self, key: &Key) -> Policy;
+    /// `None`: nothing is limited.
+    fn plan(&self, key: &Key) -> Option<Arc<Plan>>;
 }
 
 /// What is kept of a counter: in window `window` up to `reserved` may have been used.
@@ -263,6 +264,13 @@ struct Counter {
     count: Mutex<Count>,
 }
 
+impl Counter {
+    /// Has its window ended?
+    fn is_over(&self, now: SystemTime) -> bool {
+        lock(&self.count).window < self.window.index(now)
+    }
+}
+
 #[derive(Default)]
 struct Count {
     /// The number of the window.
@@ -334,11 +342,11 @@ impl Meter {
 
     /// As [`Account::take`], for who asks once.
     pub fn take(&self, key: &Key, amount: Amount, now: SystemTime) -> Verdict {
-        self.account(key).take(amount, now)
+        self.account(key, now).take(amount, now)
     }
 
     /// What applies to a connection or a subscription, found out once. Ask again when plans have changed.
-    pub fn account(&self, key: &Key) -> Account {
+    pub fn account(&self, key: &Key, now: SystemTime) -> Account {
         let mut parts = Vec::new();
         let mut slots = Vec::new();
         let mut account = Account {
@@ -350,9 +358,9 @@ impl Meter {
             subscriptions: None,
             over: super::Over::Hold,
         };
-        for (level, plan) in self.shared.plans.policy(key) {
+        let plan = self.shared.plans.plan(key);
+        for (level, limits) in plan.iter().flat_map(|plan| plan.levels()) {
             let Some(whose) = key.of(level) else { continue };
-            let limits = &plan.limits;
             for (metric, rates) in [
                 (Metric::Events, &limits.events),
                 (Metric::Bytes, &limits.bytes),
@@ -362,7 +370,7 @@ impl Meter {
                     let between = '\u{1f}';
                     let (at, what, window) = (level.name(), metric.name(), rate.window);
                     let name = format!("{at}{between}{whose}{between}{what}{between}{window}");
-                    let counter = self.shared.counter(name, rate.window);
+                    let counter = self.shared.counter(name, rate.window, now);
                     parts.push(Part {
                         counter,
                         level,
@@ -374,13 +382,13 @@ impl Meter {
             let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
             account.message_max = least(account.message_max, limits.message);
             account.duration = account.duration.into_iter().chain(limits.duration).min();
-            if level == Level::Subscription {
-                account.subscriptions = limits.subscriptions;
-                account.over = plan.over;
-            }
             if let Some(count) = limits.connections {
                 slots.push((format!("{}\u{1f}{whose}", level.name()), level, count));
             }
+        }
+        if let Some(plan) = &plan {
+            account.subscriptions = plan.limits.subscriptions;
+            account.over = plan.over;
         }
         // The order in which locks are taken.
         parts.sort_by(|one, other| {
@@ -449,14 +457,14 @@ impl Meter {
 
 impl Shared {
     /// The counter of a name; `None` if there are too many.
-    fn counter(&self, name: String, window: Window) -> Option<Arc<Counter>> {
+    fn counter(&self, name: String, window: Window, now: SystemTime) -> Option<Arc<Counter>> {
         let mut counters = lock(&self.counters);
         if let Some(known) = counters.get(&name) {
             return Some(Arc::clone(known));
         }
         if counters.len() >= COUNTERS_MAX {
-            // Those that are over and unused; rarely, as it looks at all.
-            counters.retain(|_, counter| Arc::strong_count(counter) > 1);
+            // What the ledger has of them is removed by the next sweep.
+            counters.retain(|_, counter| Arc::strong_count(counter) > 1 || !counter.is_over(now));
             if counters.len() >= COUNTERS_MAX {
                 tracing::error!(
                     counters = COUNTERS_MAX,
@@ -482,9 +490,16 @@ impl Shared {
 
     fn sweep(&self, now: SystemTime) -> Vec<String> {
         let mut gone = Vec::new();
+        lock(&self.kept).retain(|name, kept| {
+            let window = name.rsplit('\u{1f}').next().and_then(Window::parse);
+            let is_gone = window.is_none_or(|window| kept.window < window.index(now));
+            if is_gone {
+                gone.push(name.clone());
+            }
+            !is_gone
+        });
         lock(&self.counters).retain(|name, counter| {
-            let is_over = lock(&counter.count).window < counter.window.index(now);
-            let is_gone = is_over && Arc::strong_count(counter) == 1;
+            let is_gone = Arc::strong_count(counter) == 1 && counter.is_over(now);
             if is_gone {
                 gone.push(name.clone());
             }

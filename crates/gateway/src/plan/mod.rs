@@ -14,7 +14,7 @@ mod window;
 
 pub use limit::{Limits, Over, Plan, PlanFault, Rate};
 pub use meter::{
-    Account, Amount, Denied, Key, Ledger, Level, Meter, Metric, Plans, Policy, Reservation, Slot,
-    Tripped, Usage, Verdict,
+    Account, Amount, Denied, Key, Ledger, Level, Meter, Metric, Plans, Reservation, Slot, Tripped,
+    Usage, Verdict,
 };
 pub use window::{Unit, Window};

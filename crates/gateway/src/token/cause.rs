@@ -30,12 +30,10 @@ pub enum Cause {
     Address,
     Referrer,
     Scope,
-    /// The application has not subscribed to the API.
-    Subscription,
 }
 
 impl Cause {
-    pub const ALL: [Cause; 20] = [
+    pub const ALL: [Cause; 19] = [
         Cause::Missing,
         Cause::Ambiguous,
         Cause::Malformed,
@@ -55,7 +53,6 @@ impl Cause {
         Cause::Address,
         Cause::Referrer,
         Cause::Scope,
-        Cause::Subscription,
     ];
 
     /// For the log and for labels.
@@ -80,15 +77,12 @@ impl Cause {
             Cause::Address => "address not permitted",
             Cause::Referrer => "referrer not permitted",
             Cause::Scope => "insufficient scope",
-            Cause::Subscription => "no subscription",
         }
     }
 
     fn status(self) -> StatusCode {
         match self {
-            Cause::Address | Cause::Referrer | Cause::Scope | Cause::Subscription => {
-                StatusCode::FORBIDDEN
-            }
+            Cause::Address | Cause::Referrer | Cause::Scope => StatusCode::FORBIDDEN,
             _ => StatusCode::UNAUTHORIZED,
         }
     }
@@ -107,7 +101,6 @@ impl Cause {
             Cause::Address => "the API key may not be used from this address",
             Cause::Referrer => "the API key may not be used from this page",
             Cause::Scope => "the access token has not the scope that this needs",
-            Cause::Subscription => "the application has no subscription to this API",
             _ => "the access token or API key is not valid",
         }
     }
@@ -172,9 +165,7 @@ impl Refusal {
                 900_910,
                 "The access token does not allow you to access the requested resource",
             ),
-            Cause::Address | Cause::Referrer | Cause::Subscription => {
-                (900_908, "Resource forbidden")
-            }
+            Cause::Address | Cause::Referrer => (900_908, "Resource forbidden"),
             _ => (900_901, "Invalid Credentials"),
         };
         serde_json::json!({

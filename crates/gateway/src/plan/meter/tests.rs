@@ -34,25 +34,22 @@ impl Ledger for Notes {
     }
 }
 
-struct Fixed(Policy);
+struct Fixed(Arc<Plan>);
 
 impl Plans for Fixed {
-    fn policy(&self, _: &Key) -> Policy {
-        self.0.clone()
+    fn plan(&self, _: &Key) -> Option<Arc<Plan>> {
+        Some(Arc::clone(&self.0))
     }
 }
 
-fn plan(json: &serde_json::Value) -> Arc<Plan> {
-    Arc::new(Plan::from_json("P", json).expect("it is right"))
-}
-
-fn meter(policy: &[(Level, serde_json::Value)], notes: &Arc<Notes>) -> Meter {
+fn meter(plan: &serde_json::Value, notes: &Arc<Notes>) -> Meter {
+    let plan = Arc::new(Plan::from_json("P", plan).expect("it is right"));
     let policy = policy
         .iter()
         .map(|(level, json)| (*level, plan(json)))
         .collect();
     let notes = Arc::clone(notes) as Arc<dyn Ledger>;
-    Meter::new(Arc::new(Fixed(policy)), notes).expect("it can be read")
+    Meter::new(Arc::new(Fixed(plan)), notes).expect("it can be read")
 }
 
 fn key(user: &str) -> Key {
@@ -83,11 +80,8 @@ fn taken(account: &Account, tries: u64, now: SystemTime) -> u64 {
 #[test]
 fn a_limit_is_reached_exactly_and_begins_anew() {
     let notes = Arc::<Notes>::default();
-    let meter = meter(
-        &[(Level::Subscription, json!({"events": "1000/hour"}))],
-        &notes,
-    );
-    let account = meter.account(&key("anna"));
+    let meter = meter(&json!({"events": "1000/hour"}), &notes);
+    let account = meter.account(&key("anna"), at(0));
     assert_eq!(taken(&account, 999, at(0)), 999);
     let last = account.take(ONE, at(0));
     let Verdict::Allowed {
@@ -121,7 +115,7 @@ fn a_limit_is_reached_exactly_and_begins_anew() {
     );
     assert!(denied.body(at(0)).contains("900804"));
     // Another user of the same application shares it; the next window is new.
-    assert_eq!(taken(&meter.account(&key("bob")), 1, at(0)), 0);
+    assert_eq!(taken(&meter.account(&key("bob"), at(0)), 1, at(0)), 0);
     assert_eq!(taken(&account, 2000, end), 1000);
     // A clock that was set back gives nothing.
     assert_eq!(taken(&account, 1, at(0)), 0);
@@ -130,19 +124,15 @@ fn a_limit_is_reached_exactly_and_begins_anew() {
 #[test]
 fn many_at_a_time_get_what_there_is_and_no_more() {
     let notes = Arc::<Notes>::default();
-    let limits = [
-        (
-            Level::Subscription,
-            json!({"events": ["50000/day", "40000/month"]}),
-        ),
-        (Level::Api, json!({"bytes": "10MB/day"})),
-        (Level::User, json!({"events": "30000/day"})),
-    ];
+    let limits = json!({
+        "events": ["50000/day", "40000/month"], "api": {"bytes": "10MB/day"}, "user": {"events": "30000/day"},
+    });
     let meter = meter(&limits, &notes);
     let allowed = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|number| {
-                let account = meter.account(&key(if number % 2 == 0 { "anna" } else { "bob" }));
+                let account =
+                    meter.account(&key(if number % 2 == 0 { "anna" } else { "bob" }), at(0));
                 scope.spawn(move || taken(&account, 10_000, at(0)))
             })
             .collect();
@@ -176,11 +166,8 @@ fn a_crash_never_lets_more_through() {
         let mut total = 0;
         let mut crashes = 0;
         loop {
-            let meter = meter(
-                &[(Level::Subscription, json!({"events": "50000/day"}))],
-                &notes,
-            );
-            let account = meter.account(&key("anna"));
+            let meter = meter(&json!({"events": "50000/day"}), &notes);
+            let account = meter.account(&key("anna"), at(0));
             let got = taken(&account, crash_after, at(0));
             total += got;
             if got < crash_after {
@@ -202,21 +189,15 @@ fn a_stop_in_good_order_loses_nothing() {
     let notes = Arc::<Notes>::default();
     let mut total = 0;
     for _ in 0..10 {
-        let meter = meter(
-            &[(Level::Subscription, json!({"events": "1000/day"}))],
-            &notes,
-        );
-        let account = meter.account(&key("anna"));
+        let meter = meter(&json!({"events": "1000/day"}), &notes);
+        let account = meter.account(&key("anna"), at(0));
         total += taken(&account, 150, at(0));
         meter.settle().expect("noted");
     }
     assert_eq!(total, 1000);
     // And after it more is noted again before it is used.
-    let meter = meter(
-        &[(Level::Subscription, json!({"events": "2000/day"}))],
-        &notes,
-    );
-    let account = meter.account(&key("anna"));
+    let meter = meter(&json!({"events": "2000/day"}), &notes);
+    let account = meter.account(&key("anna"), at(0));
     taken(&account, 10, at(0));
     meter.settle().expect("noted");
     taken(&account, 10, at(0));
@@ -227,12 +208,9 @@ fn a_stop_in_good_order_loses_nothing() {
 #[test]
 fn what_has_no_room_on_one_level_costs_nothing_on_another() {
     let notes = Arc::<Notes>::default();
-    let limits = [
-        (Level::Subscription, json!({"events": "100/day"})),
-        (Level::Address, json!({"bytes": "50/day"})),
-    ];
+    let limits = json!({"events": "100/day", "address": {"bytes": "50/day"}});
     let meter = meter(&limits, &notes);
-    let account = meter.account(&key("anna"));
+    let account = meter.account(&key("anna"), at(0));
     assert_eq!(taken(&account, 20, at(0)), 5);
     let Verdict::Denied(denied) = account.take(ONE, at(0)) else {
         panic!("one too many");
@@ -265,11 +243,8 @@ fn what_has_no_room_on_one_level_costs_nothing_on_another() {
 #[test]
 fn what_cannot_be_noted_is_not_let_through() {
     let notes = Arc::<Notes>::default();
-    let meter = meter(
-        &[(Level::Subscription, json!({"events": "6400/day"}))],
-        &notes,
-    );
-    let account = meter.account(&key("anna"));
+    let meter = meter(&json!({"events": "6400/day"}), &notes);
+    let account = meter.account(&key("anna"), at(0));
     assert_eq!(taken(&account, 50, at(0)), 50);
     notes.is_full.store(true, Ordering::Relaxed);
     assert_eq!(taken(&account, 100, at(0)), 50, "what was noted before");
@@ -281,18 +256,15 @@ fn what_cannot_be_noted_is_not_let_through() {
 #[test]
 fn connections_are_counted_as_long_as_they_live() {
     let notes = Arc::<Notes>::default();
-    let limits = [
-        (
-            Level::Subscription,
-            json!({"connections": 3, "attempts": "100/day", "message": "1kB", "subscriptions": 7}),
-        ),
-        (
-            Level::User,
-            json!({"connections": 2, "message": "2kB", "duration": "1 hour"}),
-        ),
-    ];
+    let limits = json!({
+        "connections": 3, "attempts": "100/day", "message": "1kB", "subscriptions": 7,
+        "user": {"connections": 2, "message": "2kB", "duration": "1 hour"},
+    });
     let meter = meter(&limits, &notes);
-    let (anna, bob) = (meter.account(&key("anna")), meter.account(&key("bob")));
+    let (anna, bob) = (
+        meter.account(&key("anna"), at(0)),
+        meter.account(&key("bob"), at(0)),
+    );
     let first = anna.connect(at(0)).expect("room");
     let _second = anna.connect(at(0)).expect("room");
     let denied = anna.connect(at(0)).err().expect("no room");
@@ -330,7 +302,7 @@ fn connections_are_counted_as_long_as_they_live() {
 #[test]
 fn counters_of_windows_that_are_over_are_forgotten() {
     let notes = Arc::<Notes>::default();
-    let meter = meter(&[(Level::User, json!({"events": "10/min"}))], &notes);
+    let meter = meter(&json!({"user": {"events": "10/min"}}), &notes);
     for user in 0..100 {
         assert!(
             meter
@@ -338,7 +310,7 @@ fn counters_of_windows_that_are_over_are_forgotten() {
                 .is_allowed()
         );
     }
-    let held = meter.account(&key("held"));
+    let held = meter.account(&key("held"), at(0));
     assert!(held.take(ONE, at(0)).is_allowed());
     meter.sweep(at(0)).expect("nothing is over");
     assert_eq!(meter.usage(at(0)).len(), 101);
