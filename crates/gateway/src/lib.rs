@@ -12,8 +12,11 @@ mod counts;
 pub mod document;
 mod gateway;
 pub mod model;
+pub mod plan;
+pub mod registry;
 mod ring;
 mod serve;
+pub mod token;
 mod topic;
 
 pub use counts::{Count, Counts};
