@@ -20,5 +20,5 @@ pub mod token;
 mod topic;
 
 pub use counts::{Count, Counts};
-pub use gateway::Gateway;
+pub use gateway::{Gateway, GatewayError};
 pub use serve::Listener;

@@ -27,7 +27,10 @@ use plan::spec::ConnectorSpec;
 use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use connect::error::Error;
 use connect::net::request_reply::{self, Calls, ResponseSource};
+use connect::net::gateway::Protocol;
 use connect::option::Settings;
+
+use crate::attached::{TopicSink, is_attached};
 
 pub use hub::HUB;
 #[cfg(all(feature = "full", any(test, feature = "testing")))]

@@ -1,5 +1,6 @@
 //! What a document says to the gateway alone, below `x-headwater`.
 
+use std::path::Path;
 use std::time::Duration;
 
 use connect::url::Url;
@@ -14,6 +15,8 @@ use super::tree::{Key, Node};
 use crate::model::{
     Address, Api, Binding, HISTORY_EVENTS_MAX, History, Origins, Protocols, Slow, Upstream, bases_of,
 };
+use crate::plan::Plan;
+use crate::token::Issuer;
 use check::codes::api as code;
 
 const KEYS: &[&str] = &[
@@ -65,11 +68,16 @@ pub(super) fn read(
         api.protocols = protocols;
     }
     bases(reader, own, api);
-    for issuer in reader.list(own, "issuers") {
-        api.issuers.push(issuer.to_json());
-    }
+    issuers(reader, own, api);
     for (name, limits) in reader.map(own, "plans") {
-        api.plans.push((name.name.clone(), limits.to_json()));
+        match Plan::from_json(&name.name, &limits.to_json()) {
+            Ok(plan) => api.plans.push(plan),
+            Err(wrong) => {
+                let at = limits.get(&wrong.member).map_or(name.span, |node| node.span);
+                let found = fault(code::BAD_VALUE, wrong.message, at, "not a limit");
+                reader.say(found.help(wrong.help));
+            }
+        }
     }
     let origins = reader.texts(own, "origins").into_iter();
     api.origins = Origins(origins.map(|(text, _)| text.trim_end_matches('/').to_owned()).collect());
@@ -89,6 +97,20 @@ pub(super) fn read(
         not_yet(reader, websub, "the WebSub hub of an API");
     }
     topics(reader, own, drafted)
+}
+
+fn issuers<'d>(reader: &mut Reader<'d>, own: &'d Node, api: &mut Api) {
+    let folder = Path::new(&api.file).parent().unwrap_or(Path::new("")).to_owned();
+    for node in reader.list(own, "issuers") {
+        match Issuer::from_json(&node.to_json(), &folder) {
+            Ok(issuer) => api.issuers.push(issuer),
+            Err(wrong) => {
+                let at = node.get(wrong.member).map_or(node.span, |node| node.span);
+                let found = fault(code::BAD_VALUE, wrong.message, at, "not an issuer");
+                reader.say(found.help(wrong.help));
+            }
+        }
+    }
 }
 
 fn not_yet(reader: &mut Reader<'_>, key: &Key, what: &str) {

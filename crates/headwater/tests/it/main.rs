@@ -30,6 +30,7 @@ mod email_source;
 mod errors;
 mod eventstore;
 mod file_events;
+mod gateway;
 mod grpc;
 mod http;
 mod http_answers;

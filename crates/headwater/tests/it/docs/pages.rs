@@ -24,6 +24,11 @@ fn sql() {
 }
 
 #[test]
+fn gateway() {
+    page("gateway.md");
+}
+
+#[test]
 fn batch_scripts() {
     page("batch-scripts.md");
 }
