@@ -8,6 +8,7 @@
 //! gets each retained event after it once and in order, or is told of the gap. Every queue, head, body and wait is
 //! bounded. Never: a token or key in a log line, an answer or a metric.
 
+pub mod access;
 mod counts;
 pub mod document;
 mod gateway;

@@ -5,10 +5,10 @@
 
 use lang::span::Span;
 
+use super::StreamPlace;
 use super::extension;
 use super::reader::{Reader, fault};
 use super::tree::{Node, Value};
-use super::StreamPlace;
 use crate::model::{Address, Api, Binding, History, Operation, Protocols, Slow, Topic, bases_of};
 use check::codes::api as code;
 
@@ -65,9 +65,14 @@ pub(super) fn read<'d>(reader: &mut Reader<'d>, file: &str) -> Read<'d> {
     unused(reader, &drafted);
     api.topics = drafted.into_iter().map(|drafted| drafted.topic).collect();
     let needs_issuer = |operation: &Option<Operation>| {
-        operation.as_ref().is_some_and(|operation| operation.is_secured)
+        operation
+            .as_ref()
+            .is_some_and(|operation| operation.is_secured)
     };
-    let is_secured = api.topics.iter().any(|t| needs_issuer(&t.subscribe) || needs_issuer(&t.publish));
+    let is_secured = api
+        .topics
+        .iter()
+        .any(|t| needs_issuer(&t.subscribe) || needs_issuer(&t.publish));
     if is_secured && api.issuers.is_empty() && !servers.has_keys {
         let at = servers.secured.unwrap_or_else(|| reader.root.span);
         let found = fault(
@@ -120,14 +125,20 @@ fn servers<'d>(reader: &mut Reader<'d>, is_three: bool, api: &mut Api) -> Server
         let Some(server) = reader.resolve(server) else {
             continue;
         };
-        match reader.text(server, "protocol").map(|(text, _)| text.to_ascii_lowercase()).as_deref() {
+        match reader
+            .text(server, "protocol")
+            .map(|(text, _)| text.to_ascii_lowercase())
+            .as_deref()
+        {
             Some("sse") => (protocols.sse, protocols.http) = (true, true),
             Some("http" | "https") => (protocols.sse, protocols.http) = (true, true),
             Some("ws" | "wss") => protocols.websocket = true,
             _ => {}
         }
         let named = match is_three {
-            true => reader.text(server, "pathname").map(|(text, _)| text.to_owned()),
+            true => reader
+                .text(server, "pathname")
+                .map(|(text, _)| text.to_owned()),
             false => reader.text(server, "url").map(|(url, _)| path_of_url(url)),
         };
         path = path.or(named.filter(|path| !matches!(path.trim_end_matches('/'), "")));
@@ -177,23 +188,37 @@ fn security<'d>(
         let scheme = scheme?;
         let scopes = match is_three {
             true => reader.texts(scheme, "scopes"),
-            false => scopes.items().iter().filter_map(|s| Some((s.text()?, s.span))).collect(),
+            false => scopes
+                .items()
+                .iter()
+                .filter_map(|s| Some((s.text()?, s.span)))
+                .collect(),
         };
-        let ty = reader.needed(scheme, "type", "a security scheme").map(|(ty, _)| ty);
+        let ty = reader
+            .needed(scheme, "type", "a security scheme")
+            .map(|(ty, _)| ty);
         match ty {
             Some("oauth2" | "openIdConnect" | "http") => {}
             Some("apiKey" | "httpApiKey" | "userPassword") => servers.has_keys = true,
             Some(other) => {
-                let said = format!("security scheme of type '{other}' is not one that the gateway checks");
+                let said =
+                    format!("security scheme of type '{other}' is not one that the gateway checks");
                 let at = scheme.get("type").map_or(scheme.span, |ty| ty.span);
                 let found = fault(code::NOT_YET, said, at, "not checked");
-                reader.say(found.help("there is oauth2, openIdConnect, http (bearer), apiKey and httpApiKey"));
+                reader.say(
+                    found.help(
+                        "there is oauth2, openIdConnect, http (bearer), apiKey and httpApiKey",
+                    ),
+                );
                 continue;
             }
             None => continue,
         }
         servers.secured.get_or_insert(key.span);
-        let scopes: Vec<String> = scopes.into_iter().map(|(text, _)| text.to_owned()).collect();
+        let scopes: Vec<String> = scopes
+            .into_iter()
+            .map(|(text, _)| text.to_owned())
+            .collect();
         match &asked {
             None => {
                 asked = Some(Operation {
@@ -214,9 +239,18 @@ fn security<'d>(
 /// The scheme that `{ jwt: [ 'ticks:read' ] }` names, and its scopes.
 fn two_scheme<'d>(reader: &mut Reader<'d>, one: &'d Node) -> Option<(Option<&'d Node>, &'d Node)> {
     let (key, scopes) = one.entries().first()?;
-    let components = reader.root.get("components").and_then(|c| c.get("securitySchemes"));
+    let components = reader
+        .root
+        .get("components")
+        .and_then(|c| c.get("securitySchemes"));
     let known: Vec<&str> = components
-        .map(|schemes| schemes.entries().iter().map(|(key, _)| key.name.as_str()).collect())
+        .map(|schemes| {
+            schemes
+                .entries()
+                .iter()
+                .map(|(key, _)| key.name.as_str())
+                .collect()
+        })
         .unwrap_or_default();
     let scheme = components.and_then(|schemes| schemes.get(&key.name));
     if scheme.is_none() {
@@ -293,7 +327,12 @@ fn channels<'d>(reader: &mut Reader<'d>) -> &'d [(super::tree::Key, Node)] {
     let channels = reader.map(root, "channels");
     if channels.len() > TOPICS_MAX {
         let said = format!("the document has more than {TOPICS_MAX} channels");
-        reader.say(fault(code::BAD_VALUE, said, channels[TOPICS_MAX].0.span, "too many"));
+        reader.say(fault(
+            code::BAD_VALUE,
+            said,
+            channels[TOPICS_MAX].0.span,
+            "too many",
+        ));
         return &channels[..TOPICS_MAX];
     }
     channels
@@ -372,9 +411,14 @@ fn no_two_at_one_address(reader: &mut Reader<'_>, drafted: &[Drafted]) {
 fn unused(reader: &mut Reader<'_>, drafted: &[Drafted]) {
     for draft in drafted {
         if draft.topic.subscribe.is_none() && draft.topic.publish.is_none() {
-            let said = format!("no operation uses topic '{}': clients can neither hear it nor publish to it", draft.topic.address());
+            let said = format!(
+                "no operation uses topic '{}': clients can neither hear it nor publish to it",
+                draft.topic.address()
+            );
             let found = fault(code::WITHOUT_EFFECT, said, draft.span, "no operation");
-            reader.say(found.help("add an operation: 'send' lets clients hear it, 'receive' lets them publish"));
+            reader.say(found.help(
+                "add an operation: 'send' lets clients hear it, 'receive' lets them publish",
+            ));
         }
     }
 }

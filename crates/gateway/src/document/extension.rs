@@ -13,7 +13,8 @@ use super::quantity::duration;
 use super::reader::{Reader, fault};
 use super::tree::{Key, Node};
 use crate::model::{
-    Address, Api, Binding, HISTORY_EVENTS_MAX, History, Origins, Protocols, Slow, Upstream, bases_of,
+    Address, Api, Binding, HISTORY_EVENTS_MAX, History, Origins, Protocols, Slow, Upstream,
+    bases_of,
 };
 use crate::plan::Plan;
 use crate::token::Issuer;
@@ -80,10 +81,13 @@ pub(super) fn read(
         }
     }
     let origins = reader.texts(own, "origins").into_iter();
-    api.origins = Origins(origins.map(|(text, _)| text.trim_end_matches('/').to_owned()).collect());
-    let heartbeat = |text: &str| {
-        duration(text).filter(|time| (HEARTBEAT_MIN..=HEARTBEAT_MAX).contains(time))
-    };
+    api.origins = Origins(
+        origins
+            .map(|(text, _)| text.trim_end_matches('/').to_owned())
+            .collect(),
+    );
+    let heartbeat =
+        |text: &str| duration(text).filter(|time| (HEARTBEAT_MIN..=HEARTBEAT_MAX).contains(time));
     if let Some(time) = reader.parsed(own, "heartbeat", "a time from 1s to 1h", heartbeat) {
         api.heartbeat = time;
     }
@@ -134,7 +138,9 @@ fn protocols<'d>(reader: &mut Reader<'d>, own: &'d Node) -> Option<Protocols> {
                     span,
                     "nothing would come of it",
                 );
-                reader.say(found.help("leave 'websub' out; the sink 'websubhub' is a hub of its own"));
+                reader.say(
+                    found.help("leave 'websub' out; the sink 'websubhub' is a hub of its own"),
+                );
             }
             other => {
                 let said = format!("there is no protocol '{other}'");
@@ -144,7 +150,12 @@ fn protocols<'d>(reader: &mut Reader<'d>, own: &'d Node) -> Option<Protocols> {
     }
     if protocols == Protocols::default() && reader.found.is_empty() {
         let said = "an API without protocols cannot be reached";
-        reader.say(fault(code::BAD_VALUE, said, key.span, "name sse, ws or http"));
+        reader.say(fault(
+            code::BAD_VALUE,
+            said,
+            key.span,
+            "name sse, ws or http",
+        ));
     }
     Some(protocols)
 }
@@ -159,7 +170,12 @@ fn bases(reader: &mut Reader<'_>, own: &Node, api: &mut Api) {
             _ => {
                 let node = own.get("context").unwrap_or(own);
                 let said = format!("'context' is '{context}', which is no path");
-                reader.say(fault(code::BAD_VALUE, said, node.span, "write a path such as /ticks"));
+                reader.say(fault(
+                    code::BAD_VALUE,
+                    said,
+                    node.span,
+                    "write a path such as /ticks",
+                ));
             }
         }
     }
@@ -169,23 +185,31 @@ fn bases(reader: &mut Reader<'_>, own: &Node, api: &mut Api) {
             Some(false) => api.bases.truncate(1),
             None => {
                 let said = "'default' is neither true nor false";
-                reader.say(fault(code::BAD_VALUE, said, node.span, "write true or false"));
+                reader.say(fault(
+                    code::BAD_VALUE,
+                    said,
+                    node.span,
+                    "write true or false",
+                ));
             }
         }
     }
 }
 
-fn topics<'d>(
-    reader: &mut Reader<'d>,
-    own: &'d Node,
-    drafted: &mut [Drafted],
-) -> Vec<StreamPlace> {
+fn topics<'d>(reader: &mut Reader<'d>, own: &'d Node, drafted: &mut [Drafted]) -> Vec<StreamPlace> {
     let mut streams = Vec::new();
     for (key, said) in reader.map(own, "topics") {
         let written = Address::parse(&key.name).ok();
-        let is_it = |draft: &Drafted| written.as_ref().is_some_and(|a| a.text() == draft.topic.address());
+        let is_it = |draft: &Drafted| {
+            written
+                .as_ref()
+                .is_some_and(|a| a.text() == draft.topic.address())
+        };
         let Some(number) = drafted.iter().position(is_it) else {
-            let known: Vec<String> = drafted.iter().map(|d| d.topic.address().to_owned()).collect();
+            let known: Vec<String> = drafted
+                .iter()
+                .map(|d| d.topic.address().to_owned())
+                .collect();
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let said = format!("no channel has the address '{}'", key.name);
             reader.unknown_name(said, key.span, &key.name, &known);
@@ -211,14 +235,26 @@ fn topic<'d>(
         match key.name.as_str() {
             "filter" => not_yet(reader, key, "a filter of events by the claims of a token"),
             name if !TOPIC_KEYS.contains(&name) => {
-                reader.unknown(key, &format!("topic '{}'", draft.topic.address()), TOPIC_KEYS);
+                reader.unknown(
+                    key,
+                    &format!("topic '{}'", draft.topic.address()),
+                    TOPIC_KEYS,
+                );
             }
             _ => {}
         }
     }
     if let Some((stream, backend)) = said.entry("stream").zip(said.entry("backend")) {
-        let text = format!("topic '{}' has a stream and a backend", draft.topic.address());
-        let found = fault(code::BAD_VALUE, text, backend.0.span, "leave out one of the two");
+        let text = format!(
+            "topic '{}' has a stream and a backend",
+            draft.topic.address()
+        );
+        let found = fault(
+            code::BAD_VALUE,
+            text,
+            backend.0.span,
+            "leave out one of the two",
+        );
         reader.say(found.related(stream.0.span, "the stream"));
         return None;
     }
@@ -242,7 +278,11 @@ fn history<'d>(reader: &mut Reader<'d>, said: &'d Node, draft: &mut Drafted) {
         return;
     };
     if !node.is_map() {
-        reader.wrong("history", node, "a map such as { events: 1000, age: 15min }");
+        reader.wrong(
+            "history",
+            node,
+            "a map such as { events: 1000, age: 15min }",
+        );
         return;
     }
     for (key, value) in node.entries() {
@@ -254,7 +294,11 @@ fn history<'d>(reader: &mut Reader<'d>, said: &'d Node, draft: &mut Drafted) {
             _ => {}
         }
     }
-    let count = |text: &str| text.parse().ok().filter(|n| (0..=HISTORY_EVENTS_MAX).contains(n));
+    let count = |text: &str| {
+        text.parse()
+            .ok()
+            .filter(|n| (0..=HISTORY_EVENTS_MAX).contains(n))
+    };
     let mut history = History::default();
     if let Some(events) = reader.parsed(node, "events", "a number from 0 to 1000000", count) {
         history.events = events;
@@ -279,7 +323,12 @@ fn backend<'d>(reader: &mut Reader<'d>, said: &'d Node, draft: &mut Drafted) {
     };
     let Some(url) = Url::parse(&http) else {
         let found = format!("'{text}' is no URL of a backend");
-        reader.say(fault(code::BAD_VALUE, found, span, "write http://host:port/path or ws://…"));
+        reader.say(fault(
+            code::BAD_VALUE,
+            found,
+            span,
+            "write http://host:port/path or ws://…",
+        ));
         return;
     };
     let target = url.target();
@@ -328,7 +377,9 @@ fn stream<'d>(
         }
         return None;
     };
-    let Some((app, stream)) = text.split_once('/').filter(|(a, s)| !a.is_empty() && !s.is_empty())
+    let Some((app, stream)) = text
+        .split_once('/')
+        .filter(|(a, s)| !a.is_empty() && !s.is_empty())
     else {
         let found = format!("'stream' is '{text}'");
         reader.say(fault(code::BAD_VALUE, found, span, "write App/Stream"));
@@ -349,7 +400,12 @@ fn stream<'d>(
             parameters.len(),
             keys.len()
         );
-        reader.say(fault(code::BAD_VALUE, found, key_span, "name one for each parameter"));
+        reader.say(fault(
+            code::BAD_VALUE,
+            found,
+            key_span,
+            "name one for each parameter",
+        ));
         return None;
     }
     draft.topic.binding = Binding::Stream {

@@ -60,7 +60,11 @@ pub fn is_document(text: &str) -> bool {
 /// Could a file be one of these documents, by its name?
 pub fn may_be_document(file: &Path) -> bool {
     let extension = file.extension().and_then(|extension| extension.to_str());
-    extension.is_some_and(|e| ["yaml", "yml", "json"].iter().any(|own| e.eq_ignore_ascii_case(own)))
+    extension.is_some_and(|e| {
+        ["yaml", "yml", "json"]
+            .iter()
+            .any(|own| e.eq_ignore_ascii_case(own))
+    })
 }
 
 /// Judges a document. `folder` is where it is, for files that it names.
@@ -101,14 +105,20 @@ pub fn conflicts(documents: &[(&str, &Document)]) -> Vec<(usize, Diagnostic)> {
         for (file, other) in &documents[..at] {
             let Some(first) = &other.api else { continue };
             let said = if first.is_called(&api.name, &api.version) {
-                format!("there are two APIs '{}' of version {}", api.name, api.version)
+                format!(
+                    "there are two APIs '{}' of version {}",
+                    api.name, api.version
+                )
             } else if first.bases[0] == api.bases[0] {
                 format!("two APIs are at '{}'", api.bases[0])
             } else {
                 continue;
             };
             let fault = reader::fault(code::TWICE, said, document.title, "another one has it");
-            found.push((at, fault.help(format!("the other is '{}' in {file}", first.name))));
+            found.push((
+                at,
+                fault.help(format!("the other is '{}' in {file}", first.name)),
+            ));
             break;
         }
     }

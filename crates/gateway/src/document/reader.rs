@@ -72,7 +72,12 @@ impl<'d> Reader<'d> {
     /// A value is of another kind than its key needs.
     pub fn wrong(&mut self, name: &str, node: &Node, wanted: &str) {
         let said = format!("'{name}' is {}, not {wanted}", self.written(node));
-        self.say(fault(code::BAD_VALUE, said, node.span, format!("write {wanted}")));
+        self.say(fault(
+            code::BAD_VALUE,
+            said,
+            node.span,
+            format!("write {wanted}"),
+        ));
     }
 
     /// Follows the reference that stands here, if one does, and those behind it.
@@ -95,7 +100,12 @@ impl<'d> Reader<'d> {
             }
         }
         let said = "references lead to each other".to_owned();
-        self.say(fault(code::REFERENCE, said, node.span, "this leads back here"));
+        self.say(fault(
+            code::REFERENCE,
+            said,
+            node.span,
+            "this leads back here",
+        ));
         None
     }
 
@@ -110,7 +120,8 @@ impl<'d> Reader<'d> {
                 _ => at.get(&name),
             };
             let Some(next) = next else {
-                let said = format!("the reference '#{pointer}' leads nowhere: there is no '{name}'");
+                let said =
+                    format!("the reference '#{pointer}' leads nowhere: there is no '{name}'");
                 let names = at.entries().iter().map(|(key, _)| key.name.as_str());
                 let fault = fault(code::REFERENCE, said, span, "leads nowhere");
                 self.say(match nearest(&name, names) {

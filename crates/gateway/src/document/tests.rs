@@ -5,7 +5,9 @@ use crate::model::{Binding, Operation, Slow, Upstream};
 fn found(text: &str) -> Vec<String> {
     let document = read(text, "api.yaml");
     let diagnostics = document.diagnostics.iter();
-    diagnostics.map(|d| format!("{}: {}", d.code, d.message)).collect()
+    diagnostics
+        .map(|d| format!("{}: {}", d.code, d.message))
+        .collect()
 }
 
 #[track_caller]
@@ -28,7 +30,10 @@ fn with(own: &str) -> String {
 #[track_caller]
 fn check(own: &str, expect: &str) {
     let found = found(&with(own));
-    assert!(found.iter().any(|said| said.contains(expect)), "{own}: {found:?}");
+    assert!(
+        found.iter().any(|said| said.contains(expect)),
+        "{own}: {found:?}"
+    );
 }
 
 const TWO: &str = "
@@ -88,7 +93,11 @@ fn json_is_read_as_yaml_is() {
 
 #[test]
 fn documents_are_told_from_other_files() {
-    assert!(is_document(TWO) && is_document("\u{feff}asyncapi: 3.0.0") && is_document("{\"asyncapi\": 1}"));
+    assert!(
+        is_document(TWO)
+            && is_document("\u{feff}asyncapi: 3.0.0")
+            && is_document("{\"asyncapi\": 1}")
+    );
     assert!(!is_document("a: 1\n  asyncapi: 3.0.0") && !is_document("{}") && !is_document(""));
     assert!(may_be_document(Path::new("a.YAML")) && !may_be_document(Path::new("a.siddhi")));
 }
@@ -116,18 +125,31 @@ fn what_is_said_to_the_gateway_is_read() {
 #[test]
 fn a_backend_is_a_url_with_parameters_of_the_address() {
     let topics = |said: &str| format!("  topics: {{ '/symbols/{{symbol}}': {{ {said} }} }}\n");
-    let api = fine(&with(&topics("backend: 'http://h:9/s/{symbol}', upstream: shared")));
+    let api = fine(&with(&topics(
+        "backend: 'http://h:9/s/{symbol}', upstream: shared",
+    )));
     assert!(matches!(
         &api.topics[0].binding,
         Binding::Backend { upstream: Upstream::Shared, is_websocket: false, url } if url.port == 9
     ));
     let api = fine(&with(&topics("backend: 'wss://h/s'")));
-    assert!(matches!(&api.topics[0].binding, Binding::Backend { is_websocket: true, url, .. } if url.is_tls));
-    check(&topics("backend: 'http://h/{sym}'"), "E1007: the address of the topic has no parameter 'sym'");
+    assert!(
+        matches!(&api.topics[0].binding, Binding::Backend { is_websocket: true, url, .. } if url.is_tls)
+    );
+    check(
+        &topics("backend: 'http://h/{sym}'"),
+        "E1007: the address of the topic has no parameter 'sym'",
+    );
     check(&topics("backend: 'h:9'"), "E1004: 'h:9' is no URL");
-    check(&topics("backend: 'http://h', stream: A/B"), "has a stream and a backend");
+    check(
+        &topics("backend: 'http://h', stream: A/B"),
+        "has a stream and a backend",
+    );
     check(&topics("upstream: shared"), "there is none");
-    check(&topics("backend: 'ws://h', upstream: shared"), "belongs to one client");
+    check(
+        &topics("backend: 'ws://h', upstream: shared"),
+        "belongs to one client",
+    );
 }
 
 #[test]
@@ -140,15 +162,36 @@ fn what_is_not_known_is_named_with_what_is_near() {
     assert_eq!(fault.help.as_deref(), Some("did you mean 'protocols'?"));
     assert!(fault.fix.is_some() && document.api.is_none());
     let topics = |said: &str| format!("  topics: {{ '/symbols/{{symbol}}': {{ {said} }} }}\n");
-    check("  topics: { /symbol: {} }\n", "E1007: no channel has the address '/symbol'");
-    check(&topics("histroy: {}"), "E1002: topic '/symbols/{symbol}' has no key 'histroy'");
-    check(&topics("history: { event: 1 }"), "E1002: 'history' has no key 'event'");
-    check(&topics("history: { events: many }"), "E1004: 'events' is 'many'");
+    check(
+        "  topics: { /symbol: {} }\n",
+        "E1007: no channel has the address '/symbol'",
+    );
+    check(
+        &topics("histroy: {}"),
+        "E1002: topic '/symbols/{symbol}' has no key 'histroy'",
+    );
+    check(
+        &topics("history: { event: 1 }"),
+        "E1002: 'history' has no key 'event'",
+    );
+    check(
+        &topics("history: { events: many }"),
+        "E1004: 'events' is 'many'",
+    );
     check(&topics("history: { durable: true }"), "E1009");
     check(&topics("slow: lazy"), "E1007: there is no policy 'lazy'");
-    check(&topics("stream: TickStream"), "E1004: 'stream' is 'TickStream'");
-    check(&topics("stream: A/B, key: [ a, b ]"), "'key' names 2 attributes");
-    check("  protocols: [ mqtt ]\n", "E1007: there is no protocol 'mqtt'");
+    check(
+        &topics("stream: TickStream"),
+        "E1004: 'stream' is 'TickStream'",
+    );
+    check(
+        &topics("stream: A/B, key: [ a, b ]"),
+        "'key' names 2 attributes",
+    );
+    check(
+        "  protocols: [ mqtt ]\n",
+        "E1007: there is no protocol 'mqtt'",
+    );
     check("  protocols: [ websub ]\n", "E1009");
     check("  heartbeat: 0s\n", "E1004: 'heartbeat' is '0s'");
     check("  context: '/{a}'\n", "E1004: 'context' is '/{a}'");
@@ -174,7 +217,11 @@ fn references_are_followed_inside_the_document() {
              components: {{ channels: {{ a: {{ subscribe: {{}} }}, b: {{ $ref: '#/components/channels/b' }} }} }}\n"
         )
     };
-    assert!(fine(&text("#/components/channels/a")).topics[0].subscribe.is_some());
+    assert!(
+        fine(&text("#/components/channels/a")).topics[0]
+            .subscribe
+            .is_some()
+    );
     let said = |reference: &str| found(&text(reference)).join("; ");
     assert!(said("#/components/channels/c").contains("there is no 'c'"));
     assert!(said("other.yaml#/a").contains("leads out of the document"));
@@ -186,7 +233,11 @@ fn an_operation_that_nobody_can_use_is_an_error() {
     let without = TWO.replace("x-headwater", "x-other");
     assert!(found(&without).join("; ").contains("E1010"));
     let unknown = TWO.replace("{ jwt: [", "{ jwd: [");
-    assert!(found(&unknown).join("; ").contains("no security scheme 'jwd'"));
+    assert!(
+        found(&unknown)
+            .join("; ")
+            .contains("no security scheme 'jwd'")
+    );
 }
 
 #[test]
@@ -210,10 +261,22 @@ fn examples_of_codes_fail_and_are_mended() {
     for page in documents {
         count += 1;
         let codes = |text: &str| -> Vec<&str> {
-            read(text, "a.yaml").diagnostics.iter().map(|d| d.code).collect()
+            read(text, "a.yaml")
+                .diagnostics
+                .iter()
+                .map(|d| d.code)
+                .collect()
         };
-        assert!(codes(page.failing).contains(&page.code), "{}: {:?}", page.code, found(page.failing));
-        let left: Vec<String> = found(page.fixed).into_iter().filter(|d| d.starts_with(page.code) || d.starts_with('E')).collect();
+        assert!(
+            codes(page.failing).contains(&page.code),
+            "{}: {:?}",
+            page.code,
+            found(page.failing)
+        );
+        let left: Vec<String> = found(page.fixed)
+            .into_iter()
+            .filter(|d| d.starts_with(page.code) || d.starts_with('E'))
+            .collect();
         assert!(left.is_empty(), "{}: {left:?}", page.code);
     }
     assert!(count > 8);

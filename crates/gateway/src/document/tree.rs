@@ -380,7 +380,11 @@ mod tests {
         match parse(text) {
             Ok(node) => assert_eq!(shown(&node), expect, "{text:?}"),
             Err(fault) => {
-                assert!(fault.message.contains(expect), "{text:?}: {}", fault.message);
+                assert!(
+                    fault.message.contains(expect),
+                    "{text:?}: {}",
+                    fault.message
+                );
             }
         }
     }

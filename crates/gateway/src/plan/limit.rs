@@ -35,6 +35,9 @@ const OTHERS: [&str; 6] = ["address", "api", "over", "subscriptions", "topic", "
 /// Windows for one thing: a second, a minute, an hour and a day, say.
 const RATES_MAX: usize = 4;
 
+/// The most that a limit can be: what databases hold.
+const COUNT_MAX: u64 = i64::MAX as u64;
+
 /// So many in a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rate {
@@ -285,7 +288,7 @@ impl Limits {
         if let Some(duration) = self.duration {
             members.insert(
                 "duration".to_owned(),
-                format!("{} ms", duration.as_millis()).into(),
+                format!("{} millisec", duration.as_millis()).into(),
             );
         }
         members
@@ -315,7 +318,7 @@ fn unknown(member: &str, known: &[&str]) -> PlanFault {
 /// `COUNT/WINDOW`, where `count` reads the first half.
 fn rate(text: &str, count: impl Fn(&str) -> Option<u64>) -> Option<Rate> {
     let (number, window) = text.split_once('/')?;
-    let count = count(number.trim()).filter(|count| *count > 0)?;
+    let count = count(number.trim()).filter(|count| (1..=COUNT_MAX).contains(count))?;
     let window = Window::parse(window)?;
     Some(Rate { count, window })
 }
@@ -364,7 +367,7 @@ mod tests {
     fn a_plan_is_read_and_written() {
         let json = json!({
             "events": ["2000/s", "1000000/day"], "bytes": "10485760/min", "connections": 100, "subscriptions": 5,
-            "message": 65536, "over": "drop", "duration": "3600000 ms",
+            "message": 65536, "over": "drop", "duration": "3600000 millisec",
             "user": {"events": "10/s"}, "address": {"attempts": "60/min"}, "api": {}, "topic": {"connections": 7},
         });
         let plan = Plan::from_json("Team", &json).expect("it is right");

@@ -546,6 +546,13 @@ pub struct Account {
 }
 
 impl Account {
+    /// Does no limit count messages?
+    pub fn is_unlimited(&self) -> bool {
+        self.parts
+            .iter()
+            .all(|part| part.metric == Metric::Attempts)
+    }
+
     /// Bytes of one message.
     pub fn message_max(&self) -> Option<u64> {
         self.message_max

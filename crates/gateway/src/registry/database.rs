@@ -59,18 +59,18 @@ pub(super) fn open(dir: Option<&Path>) -> Result<Connection, RegistryError> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
-    let version: usize = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version > VERSION {
+    let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version as usize > VERSION {
         return Err(RegistryError::Refused(format!(
             "the gateway's database has version {version}, which a later Headwater has made; this one reads up to \
              {VERSION}"
         )));
     }
     let transaction = connection.transaction()?;
-    for step in &STEPS[version..] {
+    for step in &STEPS[version as usize..] {
         transaction.execute_batch(step)?;
     }
-    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.pragma_update(None, "user_version", VERSION as u32)?;
     transaction.commit()?;
     Ok(connection)
 }

@@ -5,6 +5,11 @@ use rusqlite::params;
 use super::Registry;
 use crate::plan::{Ledger, Reservation};
 
+/// SQLite has signed numbers. A plan's limits are no larger.
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
 impl Ledger for Registry {
     fn load(&self) -> Result<Vec<Reservation>, String> {
         let database = self.database();
@@ -14,7 +19,7 @@ impl Ledger for Registry {
                 Ok(Reservation {
                     counter: row.get(0)?,
                     window: row.get(1)?,
-                    reserved: row.get(2)?,
+                    reserved: row.get::<_, i64>(2)?.unsigned_abs(),
                 })
             })?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
@@ -35,13 +40,13 @@ impl Ledger for Registry {
                      DO UPDATE SET window = excluded.window, reserved = excluded.reserved",
                 )?;
                 for one in reservations {
-                    insert.execute(params![one.counter, one.window, one.reserved])?;
+                    insert.execute(params![one.counter, one.window, number(one.reserved)])?;
                 }
             }
             transaction.commit()?;
-            rusqlite::Result::Ok(())
+            Ok(())
         };
-        let reserved = reserve().map_err(|error| error.to_string());
+        let reserved = reserve().map_err(|error: rusqlite::Error| error.to_string());
         let restored = database.pragma_update(None, "synchronous", "FULL");
         reserved.and(restored.map_err(|error| error.to_string()))
     }

@@ -50,6 +50,11 @@ impl Verifier {
         }
     }
 
+    /// Does it take the tokens of these, and of no others?
+    pub fn has_issuers(&self, issuers: &[Issuer]) -> bool {
+        self.issuers.iter().map(|(own, _)| own).eq(issuers)
+    }
+
     /// Who has sent a request. It waits only where the keys of an issuer must be fetched, five seconds at most.
     ///
     /// # Errors

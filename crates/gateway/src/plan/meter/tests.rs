@@ -44,10 +44,6 @@ impl Plans for Fixed {
 
 fn meter(plan: &serde_json::Value, notes: &Arc<Notes>) -> Meter {
     let plan = Arc::new(Plan::from_json("P", plan).expect("it is right"));
-    let policy = policy
-        .iter()
-        .map(|(level, json)| (*level, plan(json)))
-        .collect();
     let notes = Arc::clone(notes) as Arc<dyn Ledger>;
     Meter::new(Arc::new(Fixed(plan)), notes).expect("it can be read")
 }
