@@ -5,7 +5,6 @@
 //! changes at once. Never: a request that sees half of a change.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
@@ -18,23 +17,12 @@ use tokio::sync::watch;
 
 use crate::counts::Counts;
 use crate::model::{Address, Api, Binding, History, Operation, Slow, Topic, segments_of};
-use crate::plan::{Meter, Plan};
-use crate::registry::{Registry, RegistryError};
 use crate::ring::End;
 use crate::serve::Backends;
-use crate::token::{KeySources, Verifier};
 use crate::topic::{InletState, TopicState};
 
 /// The version of an API that only connectors name, and without one.
 const VERSION: &str = "1.0.0";
-
-#[derive(Debug, thiserror::Error)]
-pub enum GatewayError {
-    #[error("cannot open what the gateway keeps of applications and keys")]
-    Registry(#[from] RegistryError),
-    #[error("cannot read what is left of quotas: {0}")]
-    Quotas(String),
-}
 
 /// The APIs of a server.
 pub struct Gateway {
@@ -43,9 +31,6 @@ pub struct Gateway {
     pub(crate) arrivals: Arc<Arrivals>,
     pub(crate) backends: Backends,
     pub(crate) counts: Counts,
-    registry: Arc<Registry>,
-    pub(crate) meter: Meter,
-    key_sources: KeySources,
     stopping: watch::Sender<bool>,
     table: RwLock<Arc<Table>>,
     said: Mutex<Said>,
@@ -62,8 +47,6 @@ pub(crate) struct Table {
 /// An API with what lives behind its topics.
 pub(crate) struct Served {
     pub api: Api,
-    /// Whose tokens and keys it takes.
-    pub verifier: Arc<Verifier>,
     pub topics: Vec<(Topic, Arc<TopicState>)>,
 }
 
@@ -95,33 +78,18 @@ pub(crate) struct Found {
 }
 
 impl Gateway {
-    /// One without APIs, on the threads and within the limits of a server. `state`: the directory in which
-    /// applications, keys and quotas are kept; without it they are lost with the process.
-    ///
-    /// # Errors
-    /// What is kept there cannot be read.
-    pub fn new(shared: &Shared, state: Option<&Path>) -> Result<Arc<Gateway>, GatewayError> {
-        let registry = Arc::new(Registry::open(state)?);
-        let (plans, ledger) = (Arc::clone(&registry), Arc::clone(&registry));
-        let meter = Meter::new(plans, ledger).map_err(GatewayError::Quotas)?;
-        Ok(Arc::new_cyclic(|own| Gateway {
+    /// One without APIs, on the threads and within the limits of a server.
+    pub fn new(shared: &Shared) -> Arc<Gateway> {
+        Arc::new_cyclic(|own| Gateway {
             own: Weak::clone(own),
             network: shared.get(),
             arrivals: shared.get(),
             backends: Backends::default(),
             counts: Counts::default(),
-            registry,
-            meter,
-            key_sources: KeySources::new(None),
             stopping: watch::Sender::new(false),
             table: RwLock::default(),
             said: Mutex::default(),
-        }))
-    }
-
-    /// Applications, plans, subscriptions and keys.
-    pub fn registry(&self) -> &Arc<Registry> {
-        &self.registry
+        })
     }
 
     /// What it has counted so far.
@@ -194,8 +162,7 @@ impl Gateway {
 
     /// Puts the table together anew.
     fn rebuild(&self, said: &mut Said) {
-        let apis = self.merged(said);
-        let mut offered = Vec::new();
+        let apis = merged(said);
         let before = self.table();
         let mut table = Table::default();
         for api in apis {
@@ -215,13 +182,7 @@ impl Gateway {
                 table.topics.insert(key, Arc::clone(&state));
                 topics.push((topic.clone(), state));
             }
-            let verifier = self.verifier(&before, &api);
-            offered.push((api.key(), api.plans.clone()));
-            let served = Arc::new(Served {
-                api,
-                verifier,
-                topics,
-            });
+            let served = Arc::new(Served { api, topics });
             for base in &served.api.bases {
                 if let Some(base) = segments_of(base) {
                     table.bases.push((base, Arc::clone(&served)));
@@ -237,52 +198,7 @@ impl Gateway {
             }
         }
         said.leaving.retain(|(key, _)| !table.topics.contains_key(key));
-        self.registry.offer(offered);
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
-    }
-
-    /// That of the API as it was, where it takes the same tokens: what was checked need not be checked again.
-    fn verifier(&self, before: &Table, api: &Api) -> Arc<Verifier> {
-        let mut all = before.bases.iter().map(|(_, served)| served);
-        let same = all.find(|served| {
-            served.api.is_called(&api.name, &api.version) && served.api.issuers == api.issuers
-        });
-        same.map_or_else(
-            || {
-                let directory = Arc::clone(&self.registry);
-                let revocations = self.registry.revocations();
-                let issuers = api.issuers.clone();
-                Arc::new(Verifier::new(issuers, &self.key_sources, directory, revocations))
-            },
-            |served| Arc::clone(&served.verifier),
-        )
-    }
-
-    /// What documents say, with what connectors add.
-    fn merged(&self, said: &Said) -> Vec<Api> {
-        let mut apis = said.documents.clone();
-        for (_, attachment, direction) in &said.attached {
-            let is_it = |api: &Api| api.is_called(&attachment.api, &attachment.version);
-            let at = apis.iter().position(is_it).unwrap_or_else(|| {
-                apis.push(Api::new(&attachment.api, &attachment.version, ""));
-                apis.len() - 1
-            });
-            add(&mut apis[at], attachment, *direction);
-            for name in &attachment.plans {
-                let plans = &mut apis[at].plans;
-                if plans.iter().all(|plan| plan.name != *name) {
-                    plans.extend(self.plan(name));
-                }
-            }
-        }
-        apis
-    }
-
-    /// A plan that no document makes.
-    fn plan(&self, name: &str) -> Option<Plan> {
-        let mut made = self.registry.plans().into_iter();
-        let made = made.find(|plan| plan.name == name).map(|plan| Plan::clone(&plan));
-        made.or_else(|| Plan::known(name))
     }
 
     fn attach(&self, attachment: &Attachment, direction: Direction) -> Result<Attached, String> {
@@ -311,15 +227,6 @@ impl Gateway {
                 "'{}' {what} topic '{}' of API '{}' already",
                 other.name, attachment.topic, attachment.api
             ));
-        }
-        let documented = said.documents.iter();
-        let documented = documented.filter(|api| api.is_called(&attachment.api, &attachment.version));
-        let documented: Vec<&Plan> = documented.flat_map(|api| &api.plans).collect();
-        let is_unknown = |name: &&String| {
-            documented.iter().all(|plan| plan.name != **name) && self.plan(name).is_none()
-        };
-        if let Some(name) = attachment.plans.iter().find(is_unknown) {
-            return Err(format!("there is no plan '{name}': a document, or a command, makes one"));
         }
         said.count += 1;
         let number = said.count;
@@ -357,6 +264,20 @@ struct Attached {
 fn key_of(api: &str, version: &str, topic: &str) -> Key {
     let topic = format!("/{}", topic.trim().trim_start_matches('/'));
     (api.to_ascii_lowercase(), version.to_owned(), topic)
+}
+
+/// What documents say, with what connectors add.
+fn merged(said: &Said) -> Vec<Api> {
+    let mut apis = said.documents.clone();
+    for (_, attachment, direction) in &said.attached {
+        let is_it = |api: &Api| api.is_called(&attachment.api, &attachment.version);
+        let at = apis.iter().position(is_it).unwrap_or_else(|| {
+            apis.push(Api::new(&attachment.api, &attachment.version, ""));
+            apis.len() - 1
+        });
+        add(&mut apis[at], attachment, *direction);
+    }
+    apis
 }
 
 fn add(api: &mut Api, attachment: &Attachment, direction: Direction) {
@@ -565,7 +486,7 @@ mod tests {
 
     #[test]
     fn a_connector_makes_an_api_of_its_own() {
-        let gateway = Gateway::new(&Shared::default(), None).expect("nothing is kept");
+        let gateway = Gateway::new(&Shared::default());
         let outlet = gateway.outlet(&attachment("/symbols/{symbol}", Protocol::Sse));
         let outlet = outlet.expect("nobody has it");
         assert_eq!(outlet.parameters(), ["symbol"]);
@@ -582,7 +503,7 @@ mod tests {
 
     #[test]
     fn readers_stay_while_an_app_is_made_anew() {
-        let gateway = Gateway::new(&Shared::default(), None).expect("nothing is kept");
+        let gateway = Gateway::new(&Shared::default());
         let open = || gateway.outlet(&attachment("/all", Protocol::Sse)).expect("nobody has it");
         let outlet = open();
         let found = gateway.table().find("/ticks/all").ok().expect("it is there");
@@ -604,7 +525,7 @@ mod tests {
 
     #[test]
     fn what_a_document_says_holds_for_what_attaches_to_it() {
-        let gateway = Gateway::new(&Shared::default(), None).expect("nothing is kept");
+        let gateway = Gateway::new(&Shared::default());
         let text = "asyncapi: 3.0.0\ninfo: { title: ticks, version: 2.0.0 }\nchannels: { a: { address: /all } }\n\
                     operations: { o: { action: send, channel: { $ref: '#/channels/a' } } }\n\
                     x-headwater: { context: /t, protocols: [ sse, ws ] }\n";

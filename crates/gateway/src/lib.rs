@@ -21,5 +21,5 @@ pub mod token;
 mod topic;
 
 pub use counts::{Count, Counts};
-pub use gateway::{Gateway, GatewayError};
+pub use gateway::Gateway;
 pub use serve::Listener;

@@ -1,7 +1,7 @@
 //! A running server: makes all groups and launches them, watches for the end, stops them in order.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,6 @@ use crate::metrics::Metrics;
 use crate::otlp::Tracer;
 use crate::process::Process;
 use crate::rejected::{ErrorStore, Limits};
-use crate::report::chain;
 use crate::running::Running;
 use crate::secrets::Hidden;
 use crate::state::Saved;
@@ -163,8 +162,13 @@ impl Server {
             arrivals.limit(max);
         }
         common.metrics.arrivals.set(arrivals).ok();
-        let gateway = options.apis.map(|apis| gateway(apis, &common, options.state.as_deref()));
-        let gateway = gateway.transpose()?;
+        let gateway = options.apis.map(|apis| {
+            let gateway = Gateway::new(&common.shared);
+            gateway.set_documents(apis);
+            common.shared.get::<GatewaySlot>().set(Arc::clone(&gateway) as _);
+            common.metrics.gateway.set(Arc::clone(&gateway)).ok();
+            gateway
+        });
         let mut server = Server {
             gateway,
             common,
@@ -374,17 +378,6 @@ impl Server {
     pub fn summary(&self) -> Summary {
         Summary::new(&self.common.metrics, self.common.process, Vec::new())
     }
-}
-
-/// The gateway, put where connectors find it.
-fn gateway(apis: Vec<Api>, common: &Common, state: Option<&Path>) -> Result<Arc<Gateway>, Error> {
-    let gateway = Gateway::new(&common.shared, state);
-    let gateway = gateway.map_err(|error| Error::Refused(chain(&error)))?;
-    gateway.set_documents(apis);
-    common.shared.get::<GatewaySlot>().set(Arc::clone(&gateway) as _);
-    // There is one of each server.
-    common.metrics.gateway.set(Arc::clone(&gateway)).ok();
-    Ok(gateway)
 }
 
 /// Settings of extensions, and the data sources, which `#rdbms:query` and `#rdbms:cud` find by name.

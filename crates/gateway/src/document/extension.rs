@@ -1,6 +1,5 @@
 //! What a document says to the gateway alone, below `x-headwater`.
 
-use std::path::Path;
 use std::time::Duration;
 
 use connect::url::Url;
@@ -16,8 +15,6 @@ use crate::model::{
     Address, Api, Binding, HISTORY_EVENTS_MAX, History, Origins, Protocols, Slow, Upstream,
     bases_of,
 };
-use crate::plan::Plan;
-use crate::token::Issuer;
 use check::codes::api as code;
 
 const KEYS: &[&str] = &[
@@ -69,16 +66,11 @@ pub(super) fn read(
         api.protocols = protocols;
     }
     bases(reader, own, api);
-    issuers(reader, own, api);
+    for issuer in reader.list(own, "issuers") {
+        api.issuers.push(issuer.to_json());
+    }
     for (name, limits) in reader.map(own, "plans") {
-        match Plan::from_json(&name.name, &limits.to_json()) {
-            Ok(plan) => api.plans.push(plan),
-            Err(wrong) => {
-                let at = limits.get(&wrong.member).map_or(name.span, |node| node.span);
-                let found = fault(code::BAD_VALUE, wrong.message, at, "not a limit");
-                reader.say(found.help(wrong.help));
-            }
-        }
+        api.plans.push((name.name.clone(), limits.to_json()));
     }
     let origins = reader.texts(own, "origins").into_iter();
     api.origins = Origins(
@@ -101,20 +93,6 @@ pub(super) fn read(
         not_yet(reader, websub, "the WebSub hub of an API");
     }
     topics(reader, own, drafted)
-}
-
-fn issuers<'d>(reader: &mut Reader<'d>, own: &'d Node, api: &mut Api) {
-    let folder = Path::new(&api.file).parent().unwrap_or(Path::new("")).to_owned();
-    for node in reader.list(own, "issuers") {
-        match Issuer::from_json(&node.to_json(), &folder) {
-            Ok(issuer) => api.issuers.push(issuer),
-            Err(wrong) => {
-                let at = node.get(wrong.member).map_or(node.span, |node| node.span);
-                let found = fault(code::BAD_VALUE, wrong.message, at, "not an issuer");
-                reader.say(found.help(wrong.help));
-            }
-        }
-    }
 }
 
 fn not_yet(reader: &mut Reader<'_>, key: &Key, what: &str) {

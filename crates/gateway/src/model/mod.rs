@@ -6,9 +6,7 @@ mod address;
 use std::time::Duration;
 
 use connect::url::Url;
-
-use crate::plan::Plan;
-use crate::token::Issuer;
+use serde_json::Value as Json;
 
 pub(crate) use address::{Address, VALUE_BYTES_MAX, encode_segment, segments_of};
 
@@ -21,10 +19,10 @@ pub struct Api {
     pub bases: Vec<String>,
     pub protocols: Protocols,
     pub topics: Vec<Topic>,
-    /// Whose tokens count.
-    pub issuers: Vec<Issuer>,
-    /// On which it is offered; without another word an application is on the first.
-    pub plans: Vec<Plan>,
+    /// Whose tokens count, as the document has them.
+    pub issuers: Vec<Json>,
+    /// Names of plans with their limits, as the document has them and in its order.
+    pub plans: Vec<(String, Json)>,
     /// Whose pages may use it.
     pub origins: Origins,
     /// How often a stream without events shows that it is there.
@@ -196,11 +194,6 @@ impl Api {
             message_max: MESSAGE_MAX,
             file: file.to_owned(),
         }
-    }
-
-    /// Name and version, by which plans, quotas and subscriptions know it.
-    pub fn key(&self) -> String {
-        format!("{}/{}", self.name, self.version)
     }
 
     /// Is it this one? Names are compared without case, as people write them in apps and in documents.

@@ -18,15 +18,13 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::{mpsc, watch};
 
-use super::access::Guest;
 use super::answer::{Answer, bytes, empty, refused};
 use super::sse::{LAST_ID, head};
-use super::stream::{Body, Piped, end_of, throttled};
+use super::stream::{Body, Piped, end_of};
 use super::{Peer, Port};
 use crate::gateway::{Found, Gateway};
 use crate::model::encode_segment;
 use crate::ring::From;
-use crate::token::strip_query;
 
 /// Longest wait for a connection to a backend, and for the head of its answer.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -72,22 +70,6 @@ pub(super) fn filled(url: &Url, names: &[String], values: &[String]) -> Url {
     }
 }
 
-/// The URL with what a client asks for by its query, but for what it shows of itself and where it goes on.
-pub(super) fn asked(mut url: Url, query: Option<&str>) -> Url {
-    let Some(query) = query.and_then(strip_query) else {
-        return url;
-    };
-    let kept = query.split('&').filter(|pair| {
-        let name = pair.split('=').next().unwrap_or_default();
-        !name.eq_ignore_ascii_case("last-event-id")
-    });
-    for pair in kept {
-        url.query.push(if url.query.is_empty() { '?' } else { '&' });
-        url.query.push_str(pair);
-    }
-    url
-}
-
 /// Headers of one leg alone, which end at the gateway.
 const OF_LEG: [HeaderName; 7] = [
     CONNECTION,
@@ -100,13 +82,7 @@ const OF_LEG: [HeaderName; 7] = [
 ];
 
 /// The headers of a request as the backend gets them.
-pub(super) fn onward(
-    headers: &HeaderMap,
-    url: &Url,
-    guest: &Guest,
-    peer: &Peer,
-) -> io::Result<HeaderMap> {
-    let headers = &guest.shown(headers);
+pub(super) fn onward(headers: &HeaderMap, url: &Url, peer: &Peer) -> io::Result<HeaderMap> {
     let named: Vec<String> = headers
         .get_all(CONNECTION)
         .iter()
@@ -189,7 +165,6 @@ pub(super) async fn events(
     url: &Url,
     from: &From,
     found: &Found,
-    guest: Guest,
     port: &Port,
     peer: &Peer,
 ) -> Answer {
@@ -198,7 +173,7 @@ pub(super) async fn events(
         From::After(id) => Some(id.as_str()),
         From::Now => None,
     };
-    let asked = match onward(request.headers(), url, &guest, peer) {
+    let asked = match onward(request.headers(), url, peer) {
         Ok(headers) => ask(gateway, url, headers, last).await,
         Err(error) => Err(NoStream::Away(error)),
     };
@@ -208,7 +183,7 @@ pub(super) async fn events(
         Err(no) => return no_stream(&no, &found.served.topics[found.topic].1.name, port),
     };
     let (give, events) = mpsc::channel(WAITING_MAX);
-    tokio::spawn(pipe(Arc::clone(gateway), body, guest, give));
+    tokio::spawn(pipe(Arc::clone(gateway), body, give));
     let piped = Piped::new(gateway, events, peer, found.served.api.heartbeat);
     let mut answer = Response::new(Body::Piped(Box::new(piped)));
     head(answer.headers_mut());
@@ -237,19 +212,7 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
 }
 
 /// Brings events from a backend to a client, until one of the two ends.
-async fn pipe(
-    gateway: Arc<Gateway>,
-    mut body: AnswerBody,
-    guest: Guest,
-    give: mpsc::Sender<Bytes>,
-) {
-    let ending = guest.ending();
-    let mut ending = std::pin::pin!(async {
-        match ending {
-            Some(ending) => ending.await,
-            None => std::future::pending().await,
-        }
-    });
+async fn pipe(gateway: Arc<Gateway>, mut body: AnswerBody, give: mpsc::Sender<Bytes>) {
     let mut stopping = gateway.stopping();
     let mut parser = Parser::default();
     let (mut events, mut last) = (Vec::new(), None);
@@ -257,10 +220,6 @@ async fn pipe(
         let piece = tokio::select! {
             piece = body.piece() => piece,
             () = give.closed() => return,
-            over = &mut ending => {
-                give.send(end_of(over.reason())).await.ok();
-                return;
-            }
             () = stopped(&mut stopping) => {
                 // A client that has gone needs no farewell.
                 give.send(end_of("restart")).await.ok();
@@ -269,19 +228,11 @@ async fn pipe(
         };
         let Ok(Some(piece)) = piece else { return };
         let fed = parser.feed(&piece, &mut events);
-        gateway.counts.published.add(events.len() as u64);
-        let (mut text, mut count, mut denied) = (String::new(), 0, None);
+        let count = events.len() as u64;
+        gateway.counts.published.add(count);
+        let mut text = String::new();
         for event in events.drain(..) {
-            denied = guest.take(1, event.data.len() as u64).err();
-            if denied.is_some() {
-                break;
-            }
             write_event(&mut text, &event, &mut last);
-            count += 1;
-        }
-        if let Some(denied) = &denied {
-            gateway.counts.refused.throttled.add(1);
-            text.push_str(&String::from_utf8_lossy(&throttled(denied)));
         }
         if !text.is_empty() {
             if give.send(text.into()).await.is_err() {
@@ -289,7 +240,7 @@ async fn pipe(
             }
             gateway.counts.delivered.add(count);
         }
-        if fed.is_err() || denied.is_some() {
+        if fed.is_err() {
             return;
         }
     }
@@ -317,14 +268,13 @@ pub(super) async fn forward(
     parts: &Parts,
     body: Bytes,
     url: &Url,
-    guest: &Guest,
     port: &Port,
     peer: &Peer,
 ) -> Answer {
     let gateway = &port.gateway;
     let sent = async {
         let client = gateway.backends.client()?;
-        let headers = onward(&parts.headers, url, guest, peer)?;
+        let headers = onward(&parts.headers, url, peer)?;
         let request = OutgoingRequest {
             method: &parts.method,
             target: &client.request_target(url)?,
@@ -362,14 +312,6 @@ mod tests {
         let names = ["a".to_owned(), "b".to_owned()];
         let values = ["1/2".to_owned(), "ä&c".to_owned()];
         assert_eq!(filled(&url, &names, &values).target(), "/s/1%2F2?x=%C3%A4%26c");
-    }
-
-    #[test]
-    fn a_query_goes_on_without_tokens() {
-        let url = || Url::parse("http://h/s?x=1").expect("it is one");
-        let asked = |query| asked(url(), Some(query)).target();
-        assert_eq!(asked("a=b&access_token=t&last-event-id=7&apikey=k"), "/s?x=1&a=b");
-        assert_eq!(asked("access_token=t"), "/s?x=1");
     }
 
     #[test]

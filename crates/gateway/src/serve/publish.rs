@@ -10,9 +10,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{CONTENT_LENGTH, HeaderMap};
 use hyper::{Request, StatusCode};
-use serde_json::Value as Json;
 
-use super::access::Guest;
 use super::answer::{Answer, busy, empty, refused};
 use super::{Peer, Port, access, backend};
 use crate::gateway::Found;
@@ -37,11 +35,9 @@ pub(super) async fn answer(
         counts.refused.method.add(1);
         return refused(StatusCode::METHOD_NOT_ALLOWED, "nobody may publish to this topic");
     };
-    let shown = (request.headers(), request.uri().query());
-    let guest = match access::judge(&[operation], shown, &found, false, port, peer).await {
-        Ok(guest) => guest,
-        Err(refusal) => return *refusal,
-    };
+    if let Err(refusal) = access::judge(operation, port) {
+        return *refusal;
+    }
     let (head, body) = request.into_parts();
     let max = found.served.api.message_max;
     let (body, account) = match read(body, &head.headers, max, port).await {
@@ -51,16 +47,12 @@ pub(super) async fn answer(
             return unread.answer(max);
         }
     };
-    if let Err(denied) = guest.take(1, body.len() as u64) {
-        return access::throttled(&denied, port);
-    }
     if let Binding::Backend { url, .. } = &topic.binding {
         let url = backend::filled(url, topic.parameters(), &found.values);
-        let url = backend::asked(url, head.uri.query());
-        return backend::forward(&head, body, &url, &guest, port, peer).await;
+        return backend::forward(&head, body, &url, port, peer).await;
     }
     if let Some(inlet) = state.inlet() {
-        let properties = properties(&inlet, &head.headers, &guest, &found, peer);
+        let properties = properties(&inlet, &head.headers, &found, peer);
         let delivery = Delivery::of(Payload::Utf8(body), properties).holding(account);
         return hand_over(&inlet, delivery, port).await;
     }
@@ -124,27 +116,14 @@ async fn hand_over(inlet: &InletState, delivery: Delivery, port: &Port) -> Answe
 pub(super) fn properties(
     inlet: &InletState,
     headers: &HeaderMap,
-    guest: &Guest,
     found: &Found,
     peer: &Peer,
 ) -> Vec<Value> {
-    if inlet.names.is_empty() {
-        return Vec::new();
-    }
-    let headers = guest.shown(headers);
     let (topic, _) = &found.served.topics[found.topic];
     let value = |name: &String| {
         if let Some(parameter) = name.strip_prefix("topic.") {
             let at = topic.parameters().iter().position(|own| own == parameter);
             return at.map_or(Value::Null, |at| Value::str(&found.values[at]));
-        }
-        if let Some(claim) = name.strip_prefix("jwt.") {
-            let claims = guest.principal.as_ref().map(|principal| &principal.claims);
-            return match claims.and_then(|claims| claims.get(claim)) {
-                None | Some(Json::Null) => Value::Null,
-                Some(Json::String(text)) => Value::str(text),
-                Some(other) => Value::str(&other.to_string()),
-            };
         }
         match name.as_str() {
             "remote.address" => Value::str(&peer.address.ip().to_string()),

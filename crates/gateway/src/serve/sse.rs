@@ -32,12 +32,9 @@ pub(super) async fn answer(
         counts.method.add(1);
         return refused(StatusCode::METHOD_NOT_ALLOWED, "nobody may hear this topic");
     };
-    let shown = (request.headers(), request.uri().query());
-    let is_held = *request.method() == Method::GET;
-    let guest = match access::judge(&[operation], shown, &found, is_held, port, peer).await {
-        Ok(guest) => guest,
-        Err(refusal) => return *refusal,
-    };
+    if let Err(refusal) = access::judge(operation, port) {
+        return *refusal;
+    }
     if !takes_events(request.headers()) {
         counts.method.add(1);
         let why = "this topic is a stream of events: send 'Accept: text/event-stream'";
@@ -53,10 +50,7 @@ pub(super) async fn answer(
     if let Binding::Backend { url, upstream, .. } = &topic.binding {
         let url = backend::filled(url, topic.parameters(), &found.values);
         match upstream {
-            Upstream::Each => {
-                let url = backend::asked(url, request.uri().query());
-                return backend::events(&request, &url, &from, &found, guest, port, peer).await;
-            }
+            Upstream::Each => return backend::events(&request, &url, &from, &found, port, peer).await,
             Upstream::Shared => shared::ensure(&port.gateway, state, &found.values, url),
         }
     }
@@ -65,7 +59,7 @@ pub(super) async fn answer(
         return busy("too many addresses of this topic are listened to");
     };
     let reader = Reader::new(&ring, &from);
-    let events = Events::new(&port.gateway, reader, guest, peer, every, &state.name);
+    let events = Events::new(&port.gateway, reader, peer, every, &state.name);
     let mut answer = Response::new(Body::Events(Box::new(events)));
     head(answer.headers_mut());
     answer

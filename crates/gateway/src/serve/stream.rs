@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use connect::net::Outgoing;
@@ -14,10 +14,7 @@ use hyper::body::{Body as HttpBody, Frame};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
-use super::access::{Ending, Guest};
-use crate::counts::Counts;
 use crate::gateway::Gateway;
-use crate::plan::Denied;
 use crate::ring::{End, Reader, Step};
 
 /// Bytes of events that are written at once.
@@ -91,14 +88,10 @@ fn beat(every: Duration) -> Interval {
 /// The events of a ring, from a cursor on.
 pub(crate) struct Events {
     reader: Reader,
-    guest: Guest,
-    ending: Option<Ending>,
     outgoing: Arc<Outgoing>,
     beat: Interval,
     is_begun: bool,
     is_done: bool,
-    /// What was read and is not counted yet, and whether it is an event. Its room is used again.
-    read: Vec<(Bytes, bool)>,
     counted: Counted,
     /// For messages.
     topic: String,
@@ -109,7 +102,6 @@ impl Events {
     pub fn new(
         gateway: &Arc<Gateway>,
         reader: Reader,
-        guest: Guest,
         peer: &super::Peer,
         every: Duration,
         topic: &str,
@@ -117,9 +109,6 @@ impl Events {
         peer.outgoing.begin();
         Events {
             reader,
-            ending: guest.ending(),
-            guest,
-            read: Vec::new(),
             outgoing: Arc::clone(&peer.outgoing),
             beat: beat(every),
             is_begun: false,
@@ -138,25 +127,19 @@ impl Events {
             // At once, so that the client knows that it is connected.
             return Poll::Ready(Some(Bytes::from_static(BEAT)));
         }
-        if let Some(ending) = &mut self.ending
-            && let Poll::Ready(over) = ending.as_mut().poll(context)
-        {
-            // Not behind what a slow client has still to read.
-            self.is_done = true;
-            return Poll::Ready(Some(end_of(over.reason())));
-        }
         ready!(self.outgoing.poll_room(context));
+        let mut pieces = Pieces::default();
         let counts = &self.counted.0.counts;
-        let read = &mut self.read;
+        let mut delivered = 0;
         let step = self.reader.poll_step(context, BATCH_BYTES, |entry| {
-            read.push((entry.sse.clone(), !entry.is_gap));
+            delivered += u64::from(!entry.is_gap);
+            pieces.push(&entry.sse);
         });
         let piece = match step {
             Poll::Ready(Step::Events) => {
+                counts.delivered.add(delivered);
                 self.beat.reset();
-                let (piece, is_whole) = metered(&self.guest, read, counts);
-                self.is_done = !is_whole;
-                piece
+                pieces.take()
             }
             Poll::Ready(Step::Gap { missed, earliest }) => {
                 counts.gaps.add(1);
@@ -189,44 +172,6 @@ impl Events {
         self.outgoing.give(piece.len());
         Poll::Ready(Some(piece))
     }
-}
-
-/// The events that a client's plan has room for, and whether these are all; where they are not, what says so follows
-/// them, and nothing else does.
-fn metered(guest: &Guest, read: &mut Vec<(Bytes, bool)>, counts: &Counts) -> (Bytes, bool) {
-    let mut pieces = Pieces::default();
-    let bytes = |piece: &Bytes| piece.len() as u64;
-    let events = read.iter().filter(|(_, is_event)| *is_event);
-    let (count, total) = events.fold((0, 0), |(n, sum), (piece, _)| (n + 1, sum + bytes(piece)));
-    let is_room_for_all = guest.take(count, total).is_ok();
-    let mut denied = None;
-    let mut delivered = 0;
-    for (piece, is_event) in read.drain(..) {
-        if is_event && !is_room_for_all {
-            // As far as there is room.
-            if denied.is_none() {
-                denied = guest.take(1, bytes(&piece)).err();
-            }
-            if denied.is_some() {
-                continue;
-            }
-        }
-        delivered += u64::from(is_event);
-        pieces.push(&piece);
-    }
-    counts.delivered.add(delivered);
-    if let Some(denied) = &denied {
-        counts.refused.throttled.add(1);
-        pieces.push(&throttled(denied));
-    }
-    (pieces.take(), denied.is_none())
-}
-
-/// What says that a plan has no room, and when it has again.
-pub(super) fn throttled(denied: &Denied) -> Bytes {
-    let now = SystemTime::now();
-    let retry = denied.retry_after(now).saturating_mul(1000);
-    format!("retry: {retry}\nevent: throttled\ndata: {}\n\n", denied.body(now)).into()
 }
 
 /// The last event of a stream: why it ends, and when to come back.

@@ -25,12 +25,10 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Utf8Bytes};
 
-use super::access::{Ending, Over};
 use super::answer::{Answer, empty, refused};
 use super::{Peer, Port, access};
 use crate::gateway::{Found, Gateway};
-use crate::model::{Binding, Operation};
-use crate::plan::Denied;
+use crate::model::Binding;
 
 /// Bytes of a connection that are read, and written, at once.
 const BLOCK_BYTES: usize = 8 << 10;
@@ -65,16 +63,16 @@ pub(super) async fn answer(
     };
     let (topic, _) = &found.served.topics[found.topic];
     let operations = [&topic.subscribe, &topic.publish];
-    let operations: Vec<&Operation> = operations.into_iter().flatten().collect();
-    if operations.is_empty() {
+    let mut wanted = operations.into_iter().flatten().peekable();
+    if wanted.peek().is_none() {
         counts.method.add(1);
         return refused(StatusCode::METHOD_NOT_ALLOWED, "nobody may use this topic");
     }
-    let shown = (request.headers(), request.uri().query());
-    let guest = match access::judge(&operations, shown, &found, true, port, peer).await {
-        Ok(guest) => guest,
-        Err(refusal) => return *refusal,
-    };
+    for operation in wanted {
+        if let Err(refusal) = access::judge(operation, port) {
+            return *refusal;
+        }
+    }
     let max = found.served.api.message_max;
     let upgrade = hyper::upgrade::on(&mut request);
     let mut answer = empty(StatusCode::SWITCHING_PROTOCOLS);
@@ -82,10 +80,6 @@ pub(super) async fn answer(
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
-    if let Some(marker) = guest.credentials.subprotocol() {
-        // Browsers close a connection for which none of those offered was chosen.
-        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(marker));
-    }
     let gateway = Arc::clone(&port.gateway);
     let session = match &topic.binding {
         Binding::Backend { url, is_websocket, .. } => {
@@ -95,8 +89,7 @@ pub(super) async fn answer(
                 return refused(StatusCode::METHOD_NOT_ALLOWED, why);
             }
             let url = super::backend::filled(url, topic.parameters(), &found.values);
-            let url = super::backend::asked(url, request.uri().query());
-            let backend = match proxy::connect(&request, &url, &guest, peer, max).await {
+            let backend = match proxy::connect(&request, &url, peer, max).await {
                 Ok(backend) => backend,
                 Err(cause) => {
                     counts.backend.add(1);
@@ -109,11 +102,11 @@ pub(super) async fn answer(
                 answer.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, protocol);
             }
             tokio::spawn(begin(gateway, upgrade, max, |gateway, socket| {
-                proxy::run(gateway, socket, backend, guest)
+                proxy::run(gateway, socket, backend)
             }))
         }
         _ => {
-            let client = own::Client::new(&request, found, guest, peer);
+            let client = own::Client::new(&request, found, peer);
             tokio::spawn(begin(gateway, upgrade, max, |gateway, socket| client.run(gateway, socket)))
         }
     };
@@ -181,30 +174,6 @@ fn close(code: CloseCode, reason: &str) -> CloseFrame {
         code,
         // What a close frame may carry.
         reason: Utf8Bytes::from(&reason[..reason.floor_char_boundary(123)]),
-    }
-}
-
-/// How the connection of a client is closed whose plan has no room (API Manager's code).
-fn close_throttled(denied: &Denied) -> CloseFrame {
-    let wait = denied.retry_after(std::time::SystemTime::now());
-    close(CloseCode::from(4003), &format!("throttled: {}; again in {wait} s", denied.limit))
-}
-
-/// How the connection of a client is closed that may not go on.
-fn close_over(over: Over) -> CloseFrame {
-    match over {
-        Over::Expired | Over::Revoked => {
-            let reason = format!("the token or key is {}", over.reason());
-            close(CloseCode::from(4001), &reason)
-        }
-        Over::Duration => close(CloseCode::Away, over.reason()),
-    }
-}
-
-async fn over(ending: Option<Ending>) -> Over {
-    match ending {
-        Some(ending) => ending.await,
-        None => std::future::pending().await,
     }
 }
 

@@ -16,9 +16,8 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Message as Frame, Utf8Bytes};
 
-use super::super::access::Guest;
 use super::super::{Peer, publish};
-use super::{Socket, close, close_of, close_over, close_throttled, over};
+use super::{Socket, close, close_of};
 use crate::gateway::{Found, Gateway};
 use crate::model::Binding;
 use crate::ring::{End, From, Reader, Ring, SLOW_MAX, Step};
@@ -35,7 +34,6 @@ pub(super) struct Client {
     topic: Arc<TopicState>,
     values: Vec<String>,
     can_hear: bool,
-    guest: Guest,
     publishes: Publishes,
     every: Duration,
     peer: std::net::SocketAddr,
@@ -51,14 +49,13 @@ enum Publishes {
 }
 
 impl Client {
-    pub fn new(request: &Request<Incoming>, found: Found, guest: Guest, peer: &Peer) -> Client {
+    pub fn new(request: &Request<Incoming>, found: Found, peer: &Peer) -> Client {
         let (topic, state) = &found.served.topics[found.topic];
         let is_own = topic.binding == Binding::Own && !state.has_outlets();
         let publishes = match (&topic.publish, state.inlet()) {
             (None, _) => Publishes::Nowhere,
             (Some(_), Some(inlet)) => {
-                let headers = request.headers();
-                Publishes::Inlet(publish::properties(&inlet, headers, &guest, &found, peer))
+                Publishes::Inlet(publish::properties(&inlet, request.headers(), &found, peer))
             }
             (Some(_), None) if is_own => Publishes::Ring,
             // Its source comes, or comes again.
@@ -67,7 +64,6 @@ impl Client {
         Client {
             topic: Arc::clone(state),
             can_hear: topic.subscribe.is_some(),
-            guest,
             publishes,
             every: found.served.api.heartbeat,
             peer: peer.address,
@@ -86,7 +82,6 @@ impl Client {
             tokio::select! {
                 end = hearing => end,
                 end = reading => end,
-                over = over(self.guest.ending()) => Some(close_over(over)),
             }
         };
         let Some(frame) = end else {
@@ -146,21 +141,7 @@ async fn hear(
             }
             None => frames.push(Frame::Ping(Bytes::new())),
         }
-        let mut denied = None;
-        let mut room = 0;
-        for frame in frames.iter().filter(|frame| !frame.is_ping()) {
-            match client.guest.take(1, frame.len() as u64) {
-                Ok(()) => room += 1,
-                Err(no) => {
-                    denied = Some(no);
-                    break;
-                }
-            }
-        }
-        if denied.is_some() {
-            frames.truncate(room);
-        }
-        let count = room;
+        let count = frames.iter().filter(|frame| !frame.is_ping()).count();
         let sending = async {
             for frame in frames.drain(..) {
                 sink.feed(frame).await?;
@@ -176,10 +157,6 @@ async fn hear(
                 tracing::warn!(topic, %peer, "disconnecting client: it reads too slowly");
                 return None;
             }
-        }
-        if let Some(denied) = denied {
-            gateway.counts.refused.throttled.add(1);
-            return Some(close_throttled(&denied));
         }
         if has_gap && client.can_hear {
             return Some(close(CloseCode::Again, "the backend was away: events may be missing"));
@@ -213,10 +190,6 @@ async fn read(
                 return close;
             }
         };
-        if let Err(denied) = client.guest.take(1, payload.len() as u64) {
-            gateway.counts.refused.throttled.add(1);
-            return Some(close_throttled(&denied));
-        }
         match &client.publishes {
             Publishes::Nowhere => {
                 gateway.counts.refused.method.add(1);

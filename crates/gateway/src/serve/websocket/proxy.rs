@@ -17,12 +17,9 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message as Frame};
 
-use super::super::access::Guest;
 use super::super::{Peer, backend};
-use super::{Socket, close, close_of, close_over, close_throttled, config, over};
-use crate::counts::Count;
+use super::{Socket, close, close_of, config};
 use crate::gateway::Gateway;
-use crate::plan::Denied;
 
 /// Longest wait for a connection to the backend, its handshakes included.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -40,7 +37,6 @@ pub(super) struct Backend {
 pub(super) async fn connect(
     request: &Request<Incoming>,
     url: &Url,
-    guest: &Guest,
     peer: &Peer,
     message_max: usize,
 ) -> Result<Backend, String> {
@@ -51,13 +47,13 @@ pub(super) async fn connect(
     let scheme = if url.is_tls { "wss" } else { "ws" };
     let text = format!("{scheme}://{}{}", url.host_header(), url.target());
     let mut asked = text.into_client_request().map_err(|error| error.to_string())?;
-    let onward = backend::onward(request.headers(), url, guest, peer).map_err(|e| e.to_string())?;
+    let onward = backend::onward(request.headers(), url, peer).map_err(|e| e.to_string())?;
     for (name, value) in &onward {
         if name != hyper::header::HOST {
             asked.headers_mut().append(name.clone(), value.clone());
         }
     }
-    for value in guest.shown(request.headers()).get_all(SEC_WEBSOCKET_PROTOCOL) {
+    for value in request.headers().get_all(SEC_WEBSOCKET_PROTOCOL) {
         asked.headers_mut().append(SEC_WEBSOCKET_PROTOCOL, value.clone());
     }
     let shaking = async {
@@ -84,23 +80,14 @@ enum Ended {
     Gone,
     /// The other side takes nothing any more.
     Deaf,
-    /// The client's plan has no room.
-    Throttled(Denied),
 }
 
-pub(super) async fn run(gateway: Arc<Gateway>, client: Socket, backend: Backend, guest: Guest) {
+pub(super) async fn run(gateway: Arc<Gateway>, client: Socket, backend: Backend) {
     let (mut to_client, mut from_client) = client.split();
     let (mut to_backend, mut from_backend) = backend.socket.split();
     let mut stopping = gateway.stopping();
-    let counts = &gateway.counts;
-    let throttled = |denied: &Denied| {
-        counts.refused.throttled.add(1);
-        let away = close(CloseCode::Away, "the client was throttled");
-        (Some(Some(close_throttled(denied))), Some(Some(away)))
-    };
     let (client_end, backend_end) = tokio::select! {
-        ended = pass(&mut from_client, &mut to_backend, &guest, &counts.published) => match ended {
-            Ended::Throttled(denied) => throttled(&denied),
+        ended = pass(&mut from_client, &mut to_backend, &gateway.counts.published) => match ended {
             Ended::Closed(frame) => (None, Some(frame)),
             Ended::Broke(frame) => {
                 gateway.counts.refused.payload.add(1);
@@ -109,8 +96,7 @@ pub(super) async fn run(gateway: Arc<Gateway>, client: Socket, backend: Backend,
             Ended::Gone => (None, Some(Some(close(CloseCode::Away, "the client has gone")))),
             Ended::Deaf => (Some(Some(close(CloseCode::Error, "the backend has gone"))), None),
         },
-        ended = pass(&mut from_backend, &mut to_client, &guest, &counts.delivered) => match ended {
-            Ended::Throttled(denied) => throttled(&denied),
+        ended = pass(&mut from_backend, &mut to_client, &gateway.counts.delivered) => match ended {
             Ended::Closed(frame) => (Some(frame), None),
             Ended::Broke(frame) => {
                 gateway.counts.refused.backend.add(1);
@@ -122,10 +108,6 @@ pub(super) async fn run(gateway: Arc<Gateway>, client: Socket, backend: Backend,
             }
             Ended::Deaf => (None, Some(Some(close(CloseCode::Away, "the client has gone")))),
         },
-        over = over(guest.ending()) => {
-            let away = close(CloseCode::Away, "the client may not go on");
-            (Some(Some(close_over(over))), Some(Some(away)))
-        }
         _ = stopping.wait_for(|is_stopping| *is_stopping) => {
             let frame = close(CloseCode::Away, "restart");
             (Some(Some(frame.clone())), Some(Some(frame)))
@@ -144,8 +126,7 @@ pub(super) async fn run(gateway: Arc<Gateway>, client: Socket, backend: Backend,
 async fn pass<A, B>(
     from: &mut SplitStream<WebSocketStream<A>>,
     to: &mut SplitSink<WebSocketStream<B>, Frame>,
-    guest: &Guest,
-    count: &Count,
+    count: &crate::counts::Count,
 ) -> Ended
 where
     A: AsyncRead + AsyncWrite + Unpin,
@@ -160,9 +141,6 @@ where
             Some(Err(Error::ConnectionClosed | Error::AlreadyClosed)) | None => return Ended::Gone,
             Some(Err(error)) => return close_of(&error).map_or(Ended::Gone, Ended::Broke),
         };
-        if let Err(denied) = guest.take(1, frame.len() as u64) {
-            return Ended::Throttled(denied);
-        }
         if to.send(frame).await.is_err() {
             return Ended::Deaf;
         }
