@@ -180,6 +180,7 @@ impl TopicState {
     }
 
     /// How many read it.
+    #[cfg(test)]
     pub fn readers(&self) -> usize {
         self.lock().rings.values().map(|ring| ring.readers()).sum()
     }

@@ -117,6 +117,8 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         }
         started => started?,
     };
+    // Before anybody can ask whether the server is ready.
+    let listeners = listen(&server, &args.gateway)?;
     let pushing = otlp.map(|otlp| otlp.start(Arc::clone(server.metrics())));
     let pushing = pushing.transpose()?;
     let (deployer, orders) = Deployer::new(stop.clone());
@@ -142,7 +144,6 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     if let Some(http) = &http {
         say_listening(http);
     }
-    let listeners = listen(&server, &args.gateway)?;
     let mut progress = Progress::new(output);
     let mut is_begun = false;
     let status = loop {
