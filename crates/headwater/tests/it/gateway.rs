@@ -361,6 +361,20 @@ fn topics_speak_websocket() {
     client.has("b status 404", 1);
     client.say(&format!("open c {base}/symbols/A"));
     client.has("c open", 1);
+    // What is no handshake is refused before any upgrade (RFC 6455, 4.2).
+    let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+    for (version, key, expect) in [
+        ("12", key, "426"),
+        ("13", "Sec-WebSocket-Key: abc", "400"),
+        ("13", "X-Key: none", "400"),
+    ] {
+        let version = format!("Sec-WebSocket-Version: {version}");
+        let url = gate.url("/ticks/1.0.0/symbols/A");
+        let upgrade = ["-H", "Connection: Upgrade", "-H", "Upgrade: websocket"];
+        let mut args = upgrade.to_vec();
+        args.extend(["-H", &version, "-H", key, &url]);
+        assert_eq!(curl(&args).0, expect, "{version}, {key}");
+    }
     gate.run.stops();
     client.has("c closed 1001 restart", 1);
     gate.run.end();
