@@ -75,7 +75,9 @@ impl TopicState {
         let mut inner = self.lock();
         if (inner.history, inner.slow) != (history, slow) {
             (inner.history, inner.slow) = (history, slow);
-            inner.rings.retain(|_, ring| ring.readers() > 0 || !ring.is_empty());
+            inner
+                .rings
+                .retain(|_, ring| ring.readers() > 0 || !ring.is_empty());
         }
     }
 
@@ -113,7 +115,11 @@ impl TopicState {
                 return Err(Crowded);
             }
         }
-        let ring = Arc::new(Ring::new(inner.history, inner.slow, Arc::clone(&self.bytes)));
+        let ring = Arc::new(Ring::new(
+            inner.history,
+            inner.slow,
+            Arc::clone(&self.bytes),
+        ));
         if let Some(end) = inner.end {
             ring.end(end);
         }
@@ -201,7 +207,10 @@ impl Drop for UpstreamPlace {
 /// Forgets a tenth of the addresses, those that were used the longest ago; none that somebody reads.
 fn forget_oldest(inner: &mut Inner) {
     // One that a backend fills is needed as long as it is listened to.
-    let rings = inner.rings.iter().filter(|((_, values), _)| !inner.upstreams.contains(values));
+    let rings = inner
+        .rings
+        .iter()
+        .filter(|((_, values), _)| !inner.upstreams.contains(values));
     let idle = rings.filter_map(|(key, ring)| Some((ring.idle_since()?, key.clone())));
     let mut idle: Vec<_> = idle.collect();
     idle.sort_by_key(|(since, _)| *since);
@@ -242,21 +251,31 @@ mod tests {
     #[test]
     fn without_sinks_both_protocols_hear_the_same() {
         let topic = TopicState::new("t".to_owned());
-        let a = topic.ring(Protocol::Sse, &values("a")).expect("there is room");
-        let b = topic.ring(Protocol::WebSocket, &values("a")).expect("there is room");
+        let a = topic
+            .ring(Protocol::Sse, &values("a"))
+            .expect("there is room");
+        let b = topic
+            .ring(Protocol::WebSocket, &values("a"))
+            .expect("there is room");
         assert!(is_same(&a, &b));
     }
 
     #[test]
     fn addresses_are_bounded_and_those_that_are_read_stay() {
         let topic = TopicState::new("t".to_owned());
-        let read = topic.ring(Protocol::Sse, &values("read")).expect("there is room");
+        let read = topic
+            .ring(Protocol::Sse, &values("read"))
+            .expect("there is room");
         let _reader = crate::ring::Reader::new(&read, &crate::ring::From::Now);
         for number in 0..ADDRESSES_MAX + 10 {
-            topic.ring(Protocol::Sse, &values(&number.to_string())).expect("there is room");
+            topic
+                .ring(Protocol::Sse, &values(&number.to_string()))
+                .expect("there is room");
         }
         assert!(topic.lock().rings.len() <= ADDRESSES_MAX);
-        let again = topic.ring(Protocol::Sse, &values("read")).expect("there is room");
+        let again = topic
+            .ring(Protocol::Sse, &values("read"))
+            .expect("there is room");
         assert!(is_same(&read, &again));
     }
 
@@ -267,7 +286,8 @@ mod tests {
         for number in 0..100 {
             let ring = topic.ring(Protocol::Sse, &values(&number.to_string()));
             let ring = ring.expect("there is room");
-            ring.try_publish(&long, true, "").expect("nobody is waited for");
+            ring.try_publish(&long, true, "")
+                .expect("nobody is waited for");
             topic.bound(&ring);
         }
         assert!(topic.bytes.load(Ordering::Relaxed) <= TOPIC_BYTES_MAX + (4 << 20));

@@ -16,7 +16,9 @@ use crate::deployment::{AppText, LoadedApp};
 /// Is this the text of an API? By its name, and where that leaves it open by what it says.
 pub(crate) fn is_document(text: &AppText) -> bool {
     let file = Path::new(&text.file);
-    let is_app = file.extension().is_some_and(|extension| extension == "siddhi");
+    let is_app = file
+        .extension()
+        .is_some_and(|extension| extension == "siddhi");
     !is_app && (document::may_be_document(file) || document::is_document(&text.text))
 }
 
@@ -43,15 +45,19 @@ fn documents(apps: &[LoadedApp]) -> impl Iterator<Item = (usize, &Document)> {
 
 /// The APIs of documents without errors.
 pub fn apis(apps: &[LoadedApp]) -> Vec<Api> {
-    documents(apps).filter_map(|(_, document)| document.api.clone()).collect()
+    documents(apps)
+        .filter_map(|(_, document)| document.api.clone())
+        .collect()
 }
 
 /// Judges documents together, and with the apps whose streams they name. `must_run`: all apps are there.
 pub(crate) fn judge_together(apps: &mut [LoadedApp], must_run: bool) {
     let mut found: Vec<(usize, Diagnostic)> = Vec::new();
     let all: Vec<(usize, &Document)> = documents(apps).collect();
-    let named: Vec<(&str, &Document)> =
-        all.iter().map(|(at, document)| (apps[*at].file.as_str(), *document)).collect();
+    let named: Vec<(&str, &Document)> = all
+        .iter()
+        .map(|(at, document)| (apps[*at].file.as_str(), *document))
+        .collect();
     for (number, diagnostic) in document::conflicts(&named) {
         found.push((all[number].0, diagnostic));
     }
@@ -113,7 +119,8 @@ fn stream_faults(
         }
         let known: Vec<&str> = others.iter().map(|app| app.name.as_str()).collect();
         let said = format!("there is no app '{app}'");
-        let help = meant(app, &known).or_else(|| Some("name the file of the app as well".to_owned()));
+        let help =
+            meant(app, &known).or_else(|| Some("name the file of the app as well".to_owned()));
         return vec![unknown(said, stream_span, "no app has this name", help)];
     };
     // An app with errors has said so.
@@ -121,16 +128,30 @@ fn stream_faults(
         return Vec::new();
     };
     let Some(definition) = plan.streams.iter().find(|own| is_called(own, stream)) else {
-        let known = plan.streams.iter().filter(|own| matches!(own.kind, StreamKind::Plain));
+        let known = plan
+            .streams
+            .iter()
+            .filter(|own| matches!(own.kind, StreamKind::Plain));
         let known: Vec<&str> = known.map(|own| own.schema.name.as_str()).collect();
         let said = format!("app '{app}' has no stream '{stream}'");
-        return vec![unknown(said, stream_span, "there is none", meant(stream, &known))];
+        return vec![unknown(
+            said,
+            stream_span,
+            "there is none",
+            meant(stream, &known),
+        )];
     };
     let attributes = definition.schema.attributes.iter();
-    let attributes: Vec<&str> = attributes.map(|attribute| attribute.name.as_str()).collect();
-    let missing = keys.iter().filter(|key| !attributes.contains(&key.as_str()));
+    let attributes: Vec<&str> = attributes
+        .map(|attribute| attribute.name.as_str())
+        .collect();
+    let missing = keys
+        .iter()
+        .filter(|key| !attributes.contains(&key.as_str()));
     let missing = missing.map(|key| {
-        let said = format!("stream '{stream}' has no attribute '{key}', which would give the address its parameter");
+        let said = format!(
+            "stream '{stream}' has no attribute '{key}', which would give the address its parameter"
+        );
         let help = meant(key, &attributes).map(|help| format!("{help}; name it by 'key'"));
         unknown(said, key_span, "no attribute gives it", help)
     });
@@ -156,20 +177,31 @@ pub(crate) fn attach(plan: &mut Plan, apis: &[Api]) -> String {
             let Some(stream) = plan.streams.iter_mut().find(|own| is_called(own, stream)) else {
                 continue;
             };
-            added.push_str(&format!("{}/{}{} {keys:?} ", api.name, api.version, topic.address()));
+            added.push_str(&format!(
+                "{}/{}{} {keys:?} ",
+                api.name,
+                api.version,
+                topic.address()
+            ));
             if topic.subscribe.is_some() {
                 added.push_str("out ");
                 stream.sinks.push(transport("sse-server", api, topic, keys));
             }
             if topic.publish.is_some() {
                 added.push_str("in ");
-                stream.sources.push(transport("websocket-server", api, topic, &[]));
+                stream
+                    .sources
+                    .push(transport("websocket-server", api, topic, &[]));
             }
         }
     }
     for stream in &mut plan.streams {
-        let attributes: Vec<String> =
-            stream.schema.attributes.iter().map(|attribute| attribute.name.clone()).collect();
+        let attributes: Vec<String> = stream
+            .schema
+            .attributes
+            .iter()
+            .map(|attribute| attribute.name.clone())
+            .collect();
         for sink in &mut stream.sinks {
             add_parameters(sink, &attributes);
         }
@@ -209,7 +241,10 @@ fn add_parameters(sink: &mut Transport, attributes: &[String]) {
         return;
     }
     let topic = sink.option("topic").unwrap_or_default();
-    let names = topic.split('{').skip(1).filter_map(|part| part.split('}').next());
+    let names = topic
+        .split('{')
+        .skip(1)
+        .filter_map(|part| part.split('}').next());
     let names: Vec<String> = names.map(str::to_owned).collect();
     for name in names {
         let option = format!("topic.{name}");

@@ -233,13 +233,20 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
     if !is_document.contains(&true) {
         return load_apps(texts, options);
     }
-    let apps = texts.iter().zip(&is_document).filter(|(_, is_document)| !**is_document);
+    let apps = texts
+        .iter()
+        .zip(&is_document)
+        .filter(|(_, is_document)| !**is_document);
     let apps: Vec<AppText> = apps.map(|(text, _)| text.clone()).collect();
     let mut apps = load_apps(&apps, options)?.into_iter();
-    let in_order = texts.iter().zip(is_document).filter_map(|(text, is_document)| match is_document {
-        true => Some(apis::load(text)),
-        false => apps.next(),
-    });
+    let in_order =
+        texts
+            .iter()
+            .zip(is_document)
+            .filter_map(|(text, is_document)| match is_document {
+                true => Some(apis::load(text)),
+                false => apps.next(),
+            });
     let mut loaded: Vec<LoadedApp> = in_order.collect();
     apis::judge_together(&mut loaded, options.must_run);
     Ok(loaded)

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use connect::answer::{AnswerClass, AnswerCounts};
 use connect::arrivals::Arrivals;
-use gateway::{Counts, Gateway};
 use connect::component::Progress;
+use gateway::{Counts, Gateway};
 
 use crate::families::{self, Families, Family as Read, Labels};
 use crate::presence::Presence;

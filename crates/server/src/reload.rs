@@ -151,7 +151,10 @@ impl Server {
         });
         let (old, handed) = self.end_groups(&reload.leaving);
         let gateway = self.gateway.clone();
-        let old_apis = gateway.as_ref().zip(reload.apis).map(|(gateway, apis)| gateway.set_documents(apis));
+        let old_apis = gateway
+            .as_ref()
+            .zip(reload.apis)
+            .map(|(gateway, apis)| gateway.set_documents(apis));
         let old_config = std::mem::replace(&mut self.config, reload.config);
         self.common.settings = settings(&self.config);
         self.common.waits_for_stores = false;

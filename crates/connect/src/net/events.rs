@@ -222,8 +222,14 @@ mod tests {
             ("retry: 99999999999999999999\n", None),
         ] {
             let mut parser = Parser::default();
-            parser.feed(text.as_bytes(), &mut Vec::new()).expect("it is short");
-            assert_eq!(parser.retry(), expect.map(Duration::from_millis), "{text:?}");
+            parser
+                .feed(text.as_bytes(), &mut Vec::new())
+                .expect("it is short");
+            assert_eq!(
+                parser.retry(),
+                expect.map(Duration::from_millis),
+                "{text:?}"
+            );
         }
     }
 

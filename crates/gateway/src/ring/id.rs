@@ -15,7 +15,10 @@ impl EventId {
     pub fn parse(text: &str) -> Option<EventId> {
         let (epoch, sequence) = text.trim().split_once('-')?;
         let is_plain = |part: &str| {
-            !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase())
+            !part.is_empty()
+                && part
+                    .bytes()
+                    .all(|b| b.is_ascii_digit() || b.is_ascii_lowercase())
         };
         if !is_plain(epoch) || !is_plain(sequence) {
             return None;
@@ -63,7 +66,9 @@ mod tests {
             let id = EventId { epoch, sequence };
             assert_eq!(EventId::parse(&id.to_string()), Some(id));
         }
-        for text in ["", "-", "a-", "-1", "a", "a-1-2", "A-1", "a-+1", "a-b", "é-1"] {
+        for text in [
+            "", "-", "a-", "-1", "a", "a-1-2", "A-1", "a-+1", "a-b", "é-1",
+        ] {
             assert_eq!(EventId::parse(text), None, "{text}");
         }
     }

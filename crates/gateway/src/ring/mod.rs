@@ -227,13 +227,16 @@ impl Ring {
     /// Would a reader that is waited for lose the first entry?
     fn is_awaited(&self, state: &State) -> bool {
         self.slow == Slow::Wait
-            && state.seats().any(|seat| seat.cursor <= state.first && !seat.is_cut)
+            && state
+                .seats()
+                .any(|seat| seat.cursor <= state.first && !seat.is_cut)
     }
 
     fn is_old(&self, state: &State, now: Instant) -> bool {
         let first = state.entries.front();
         let age = first.map(|entry| now.saturating_duration_since(entry.at));
-        age.zip(self.history.age).is_some_and(|(age, max)| age > max)
+        age.zip(self.history.age)
+            .is_some_and(|(age, max)| age > max)
     }
 
     fn evict(&self, state: &mut State) {
@@ -256,7 +259,13 @@ impl Ring {
 
     fn wake(&self, mut state: MutexGuard<'_, State>) {
         let mut woken = std::mem::take(&mut state.woken);
-        woken.extend(state.seats.iter_mut().flatten().filter_map(|seat| seat.waker.take()));
+        woken.extend(
+            state
+                .seats
+                .iter_mut()
+                .flatten()
+                .filter_map(|seat| seat.waker.take()),
+        );
         drop(state);
         woken.drain(..).for_each(Waker::wake);
         self.lock().woken = woken;
@@ -427,7 +436,11 @@ impl Reader {
             if let Some(end) = end {
                 return Poll::Ready(Step::End(end));
             }
-            if !seat.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            if !seat
+                .waker
+                .as_ref()
+                .is_some_and(|waker| waker.will_wake(context.waker()))
+            {
                 seat.waker = Some(context.waker().clone());
             }
             return Poll::Pending;

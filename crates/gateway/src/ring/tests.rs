@@ -9,7 +9,8 @@ fn ring(events: usize, slow: Slow) -> Arc<Ring> {
 fn publish(ring: &Ring, numbers: impl Iterator<Item = usize>) {
     for number in numbers {
         let payload = Bytes::from(number.to_string());
-        ring.try_publish(&payload, true, "").expect("nobody is waited for");
+        ring.try_publish(&payload, true, "")
+            .expect("nobody is waited for");
     }
 }
 
@@ -52,7 +53,10 @@ fn a_reader_gets_what_comes_from_then_on() {
 fn one_who_comes_back_goes_on_behind_his_last_event() {
     let ring = ring(10, Slow::DropOldest);
     publish(&ring, 1..31);
-    assert_eq!(read(&mut Reader::new(&ring, &id(&ring, 27))), ["28", "29", "30"]);
+    assert_eq!(
+        read(&mut Reader::new(&ring, &id(&ring, 27))),
+        ["28", "29", "30"]
+    );
     assert_eq!(read(&mut Reader::new(&ring, &id(&ring, 30))), [""; 0]);
     // The last ten are kept for him: 21 to 30.
     assert_eq!(read(&mut Reader::new(&ring, &id(&ring, 20)))[0], "21");
@@ -65,7 +69,12 @@ fn one_who_comes_back_goes_on_behind_his_last_event() {
 fn an_id_that_is_not_known_is_a_gap() {
     let ring = ring(10, Slow::DropOldest);
     publish(&ring, 1..4);
-    let mut others = ["nonsense".to_owned(), "zz-1".to_owned(), ring.id(4).to_string()].into_iter();
+    let mut others = [
+        "nonsense".to_owned(),
+        "zz-1".to_owned(),
+        ring.id(4).to_string(),
+    ]
+    .into_iter();
     assert!(others.all(|id| {
         read(&mut Reader::new(&ring, &From::After(id))) == ["gap None", "1", "2", "3"]
     }));
@@ -91,7 +100,10 @@ fn old_events_are_not_for_those_who_come_back() {
     while Instant::now() <= until {
         std::hint::spin_loop();
     }
-    assert_eq!(read(&mut Reader::new(&ring, &id(&ring, 1))), ["gap Some(2)"]);
+    assert_eq!(
+        read(&mut Reader::new(&ring, &id(&ring, 1))),
+        ["gap Some(2)"]
+    );
 }
 
 #[test]
@@ -106,7 +118,10 @@ fn who_falls_behind_all_that_is_held_is_told() {
     assert_eq!(dropped[..2], ["gap Some(3)", "4"]);
     assert_eq!(dropped.len(), LIVE_EVENTS + 1);
     let newest = (LIVE_EVENTS + 3).to_string();
-    assert_eq!(behind(Slow::Latest), [format!("gap Some({})", LIVE_EVENTS + 2), newest]);
+    assert_eq!(
+        behind(Slow::Latest),
+        [format!("gap Some({})", LIVE_EVENTS + 2), newest]
+    );
     assert_eq!(behind(Slow::Disconnect), ["slow"]);
 }
 
@@ -133,7 +148,10 @@ fn one_who_reads_nothing_is_given_up() {
     publish(&ring, 0..LIVE_EVENTS);
     let mut late = Reader::new(&ring, &From::Now);
     ring.cut_slowest();
-    assert!(ring.try_publish(&Bytes::from_static(b"more"), true, "").is_ok());
+    assert!(
+        ring.try_publish(&Bytes::from_static(b"more"), true, "")
+            .is_ok()
+    );
     assert_eq!(read(&mut stuck), ["slow"]);
     assert_eq!(read(&mut late), ["more"]);
 }
@@ -144,7 +162,8 @@ fn bytes_are_bounded_and_counted_for_the_topic() {
     let ring = Ring::new(History::default(), Slow::DropOldest, Arc::clone(&total));
     let long = Bytes::from(vec![b'x'; 3 << 20]);
     for _ in 0..20 {
-        ring.try_publish(&long, true, "").expect("nobody is waited for");
+        ring.try_publish(&long, true, "")
+            .expect("nobody is waited for");
     }
     let held = total.load(Ordering::Relaxed);
     assert!(held <= RING_BYTES_MAX + 2 * (3 << 20) + 100, "{held}");
@@ -167,7 +186,8 @@ fn an_end_comes_behind_the_last_event() {
 fn an_event_is_encoded_with_its_id() {
     let ring = ring(10, Slow::DropOldest);
     let mut reader = Reader::new(&ring, &From::Now);
-    ring.try_publish(&Bytes::from_static(b"a\nb"), true, "tick").expect("nobody is waited for");
+    ring.try_publish(&Bytes::from_static(b"a\nb"), true, "tick")
+        .expect("nobody is waited for");
     ring.note_gap();
     let mut text = String::new();
     let mut context = Context::from_waker(Waker::noop());

@@ -4,8 +4,8 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_REQUEST_HEADERS, CONTENT_TYPE, HeaderMap, HeaderValue,
-    RETRY_AFTER, VARY,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_REQUEST_HEADERS, CONTENT_TYPE, HeaderMap,
+    HeaderValue, RETRY_AFTER, VARY,
 };
 use hyper::{Response, StatusCode};
 use serde_json::json;
@@ -24,7 +24,9 @@ pub(super) fn bytes(status: StatusCode, kind: &'static str, body: impl Into<Byte
     let mut answer = Response::new(Body::Full(Full::new(body)));
     *answer.status_mut() = status;
     if !is_empty {
-        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        answer
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
     answer
 }
@@ -46,7 +48,9 @@ pub(crate) fn refused(status: StatusCode, description: &str) -> Answer {
 /// Nothing is taken now; the client is to come again.
 pub(super) fn busy(description: &str) -> Answer {
     let mut answer = refused(StatusCode::SERVICE_UNAVAILABLE, description);
-    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    answer
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("1"));
     answer
 }
 
@@ -56,7 +60,12 @@ pub(super) fn unknown(served: Option<&Served>) -> Answer {
         return refused(StatusCode::NOT_FOUND, "there is no API at this path");
     };
     let api = &served.api;
-    let topics: Vec<&str> = api.topics.iter().take(SHOWN).map(|topic| topic.address()).collect();
+    let topics: Vec<&str> = api
+        .topics
+        .iter()
+        .take(SHOWN)
+        .map(|topic| topic.address())
+        .collect();
     let more = match api.topics.len().saturating_sub(SHOWN) {
         0 => String::new(),
         left => format!(" and {left} more"),

@@ -74,14 +74,21 @@ async fn listen(gateway: &Gateway, ring: &Ring, url: &Url, topic: &str) {
                 read(gateway, ring, body, &mut last).await
             }
             Err(NoStream::Status(status)) => format!("it answered {status}"),
-            Err(NoStream::Other(kind)) => format!("it answers with '{kind}', which is no stream of events"),
+            Err(NoStream::Other(kind)) => {
+                format!("it answers with '{kind}', which is no stream of events")
+            }
             Err(NoStream::Away(error)) => error.to_string(),
         };
         was_lost = true;
         let pause = retry.next_pause();
         if reminder.is_due(&cause) {
             gateway.counts.refused.backend.add(1);
-            tracing::warn!(topic, cause, retry_s = seconds(pause), "backend lost; clients stay connected");
+            tracing::warn!(
+                topic,
+                cause,
+                retry_s = seconds(pause),
+                "backend lost; clients stay connected"
+            );
         }
         tokio::time::sleep(pause).await;
     }

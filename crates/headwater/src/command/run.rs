@@ -138,6 +138,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         process,
         sql: crate::sql::of_server(asked_store, &args.sql)?,
         hidden: output.hidden.clone(),
+        gateway: server.gateway().cloned(),
     };
     let http = http.map(|options| server::http::serve(&options, services));
     let http = http.transpose()?;
@@ -316,7 +317,10 @@ fn listen(server: &Server, addresses: &[SocketAddr]) -> anyhow::Result<Vec<Liste
         let listening = gateway.listen(*address, None);
         listening.with_context(|| format!("the gateway cannot listen on {address}"))
     };
-    let listeners = addresses.iter().map(listen).collect::<anyhow::Result<Vec<Listener>>>()?;
+    let listeners = addresses
+        .iter()
+        .map(listen)
+        .collect::<anyhow::Result<Vec<Listener>>>()?;
     for api in gateway.apis() {
         tracing::info!(
             api = api.name,
@@ -477,7 +481,9 @@ fn try_reload(
     let mut reload = server.plan_reload(apps.ready, config)?;
     reload.may_drop = apps.may_drop;
     let gateway = server.gateway().cloned();
-    let has_new_apis = gateway.as_ref().is_some_and(|gateway| !gateway.has_documents(&apps.apis));
+    let has_new_apis = gateway
+        .as_ref()
+        .is_some_and(|gateway| !gateway.has_documents(&apps.apis));
     let change = reload.change.clone();
     if change.is_empty() {
         match gateway.filter(|_| has_new_apis) {
