@@ -140,11 +140,15 @@ pub struct RuleFault {
     pub help: String,
 }
 
-/// Reads one element of `issuers`; paths in it are below the folder of `file`.
+/// Reads one element of `issuers`; paths in it are below the folder of `file`. The text `own` is the server's own
+/// issuer.
 ///
 /// # Errors
 /// The first fault.
 pub fn issuer(json: &Json, file: &str) -> Result<Issuer, RuleFault> {
+    if json.as_str() == Some("own") {
+        return Ok(Issuer::own(OWN_ISSUER));
+    }
     let dir = Path::new(file).parent().unwrap_or(Path::new(""));
     Issuer::from_json(json, dir).map_err(|fault| RuleFault {
         message: fault.message,
@@ -242,12 +246,13 @@ impl Access {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let verifiers = apis.iter().map(|api| {
-            let mut issuers = vec![Issuer::own(OWN_ISSUER)];
-            issuers.extend(
-                api.issuers
-                    .iter()
-                    .filter_map(|json| issuer(json, &api.file).ok()),
-            );
+            let listed = api.issuers.iter();
+            let mut issuers: Vec<Issuer> = listed
+                .filter_map(|json| issuer(json, &api.file).ok())
+                .collect();
+            if issuers.is_empty() {
+                issuers.push(Issuer::own(OWN_ISSUER));
+            }
             let id = id_of(api);
             // One that takes the same tokens keeps those that it has checked.
             let known = before.get(&id).filter(|known| known.has_issuers(&issuers));

@@ -240,6 +240,10 @@ fn documents_are_judged() {
         fault.message.contains("plan 'P'") && fault.help.contains("events"),
         "{fault:?}"
     );
+    assert_eq!(
+        issuer(&json!("own"), "a.yaml").expect("known").issuer,
+        OWN_ISSUER
+    );
     let fault = issuer(
         &json!({"issuer": "https://i", "algorithms": ["none"]}),
         "a/b.yaml",

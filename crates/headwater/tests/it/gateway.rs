@@ -136,9 +136,15 @@ fn a_stream_is_heard_at_the_topics_of_its_connectors() {
         assert_eq!(gate.post("/ticks/1.0.0/in", &tick(symbol, price)), "202");
     }
     let expect = [tick("A", "1.5"), tick("A", "3.5")];
-    eventually("both events", || a.data() == expect && short.data() == expect);
+    eventually("both events", || {
+        a.data() == expect && short.data() == expect
+    });
     let head = a.got().to_ascii_lowercase();
-    for line in ["content-type: text/event-stream", "cache-control: no-store", "x-accel-buffering: no"] {
+    for line in [
+        "content-type: text/event-stream",
+        "cache-control: no-store",
+        "x-accel-buffering: no",
+    ] {
         assert!(head.contains(line), "{head}");
     }
     assert!(!head.contains("content-length"), "{head}");
@@ -160,7 +166,11 @@ fn a_stream_is_heard_at_the_topics_of_its_connectors() {
     let late = Hearer::start(&gate, "late", "/ticks/symbols/A", &["-H", id]);
     eventually("a gap", || late.data().len() == 5);
     assert_eq!(late.of("event: "), ["gap"]);
-    assert!(late.data()[0].contains("\"missed\":null,\"earliest\":\""), "{:?}", late.data());
+    assert!(
+        late.data()[0].contains("\"missed\":null,\"earliest\":\""),
+        "{:?}",
+        late.data()
+    );
     gate.run.stops();
     assert!(short.ends(), "the stream ends in order");
     let (code, _) = gate.run.end();
@@ -180,7 +190,10 @@ fn what_cannot_be_is_refused_with_its_cause() {
         format!("{status} {body}")
     };
     let unknown = asked(&[], "/ticks/1.0.0/symbol/A");
-    assert!(unknown.starts_with("404") && unknown.contains("/symbols/{symbol}"), "{unknown}");
+    assert!(
+        unknown.starts_with("404") && unknown.contains("/symbols/{symbol}"),
+        "{unknown}"
+    );
     assert!(asked(&[], "/nothing").contains("there is no API"));
     assert!(asked(&["-X", "DELETE"], "/ticks/in").starts_with("405"));
     assert!(asked(&[], "/ticks/in").starts_with("405"));
@@ -190,7 +203,10 @@ fn what_cannot_be_is_refused_with_its_cause() {
     assert!(asked(&["-H", page], "/ticks/symbols/A").starts_with("403"));
     assert!(asked(&["-I"], "/ticks/symbols/A").contains("text/event-stream"));
     let refused = gate.post("/ticks/in", "{\"event\":{\"symbol\":1");
-    assert!(refused.starts_with("400") && refused.contains("rejected"), "{refused}");
+    assert!(
+        refused.starts_with("400") && refused.contains("rejected"),
+        "{refused}"
+    );
     let long = "x".repeat(2 << 20);
     std::fs::write(gate.apps.path("long"), long).expect("the folder can be written");
     let long = format!("@{}", gate.apps.path("long"));
@@ -236,13 +252,20 @@ fn a_document_binds_topics_to_streams_and_changes_while_connections_live() {
     assert_eq!(gate.post("/ticks/chat", "hello\nyou"), "202");
     eventually("the lines", || chat.data() == ["hello", "you"]);
     // A document that is broken changes nothing.
-    std::fs::write(&document, DOCUMENT.replace("/in: { stream", "/im: { stream")).expect("writable");
+    std::fs::write(
+        &document,
+        DOCUMENT.replace("/in: { stream", "/im: { stream"),
+    )
+    .expect("writable");
     gate.run.reload();
     gate.run.err_has("E1007", 1);
     gate.run.err_has("the running ones continue unchanged", 1);
     expect.push(put("3.5"));
     // One that is right does, and connections live on.
-    let more = DOCUMENT.replace("  chat: { address: /chat }", "  chat: { address: /chat }\n  new: { address: /new }");
+    let more = DOCUMENT.replace(
+        "  chat: { address: /chat }",
+        "  chat: { address: /chat }\n  new: { address: /new }",
+    );
     let more = more.replace(
         "  say:",
         "  a: { action: receive, channel: { $ref: '#/channels/new' } }\n  b: { action: send, channel: { $ref: '#/channels/new' } }\n  say:",
@@ -255,7 +278,9 @@ fn a_document_binds_topics_to_streams_and_changes_while_connections_live() {
     eventually("the event", || new.data() == ["x"]);
     expect.push(put("4.5"));
     assert_eq!(gate.post("/ticks/chat", "still"), "202");
-    eventually("the events", || a.data() == expect && chat.data().last().is_some_and(|l| l == "still"));
+    eventually("the events", || {
+        a.data() == expect && chat.data().last().is_some_and(|l| l == "still")
+    });
     // The app itself is made anew under its readers.
     let edited = PLAIN.replace("price > 0.0", "price > 3.0");
     gate.apps.write("app", &edited, "");
@@ -418,7 +443,8 @@ fn a_document_alone_is_a_proxy_before_backends() {
     };
     backend.has("listening", 1);
     let document = apps.path("proxy.yaml");
-    std::fs::write(&document, PROXY.replace("{backend}", &port)).expect("the folder can be written");
+    std::fs::write(&document, PROXY.replace("{backend}", &port))
+        .expect("the folder can be written");
     let gate = Gate::start(apps, &[&document]);
     let args = ["-H", "X-Key: seven", "-H", "Last-Event-ID: x1"];
     let each = Hearer::start(&gate, "each", "/proxy/each/a%2Fb", &args);
@@ -428,8 +454,13 @@ fn a_document_alone_is_a_proxy_before_backends() {
     backend.say(r#"text "id: x2\r\nevent: add\r\nda""#);
     backend.say(r#"text "ta: one\r\n\r\ndata: two\rdata: lines\r\r""#);
     backend.say(r#"text "data: three\n\n""#);
-    eventually("the events", || each.data() == ["one", "two", "lines", "three"]);
-    assert_eq!((each.of("id: "), each.of("event: ")), (vec!["x2".to_owned()], vec!["add".to_owned()]));
+    eventually("the events", || {
+        each.data() == ["one", "two", "lines", "three"]
+    });
+    assert_eq!(
+        (each.of("id: "), each.of("event: ")),
+        (vec!["x2".to_owned()], vec!["add".to_owned()])
+    );
     // A stream without events shows that it is there.
     eventually("a heartbeat", || each.got().matches(":\n\n").count() > 1);
     drop(each);
@@ -456,7 +487,8 @@ fn one_connection_to_a_backend_serves_all_and_its_events_are_kept() {
     };
     backend.has("listening", 1);
     let document = apps.path("proxy.yaml");
-    std::fs::write(&document, PROXY.replace("{backend}", &port)).expect("the folder can be written");
+    std::fs::write(&document, PROXY.replace("{backend}", &port))
+        .expect("the folder can be written");
     let gate = Gate::start(apps, &[&document]);
     let one = Hearer::start(&gate, "one", "/proxy/shared", &[]);
     let two = Hearer::start(&gate, "two", "/proxy/shared", &[]);
@@ -477,7 +509,9 @@ fn one_connection_to_a_backend_serves_all_and_its_events_are_kept() {
     backend.has("asked ", 2);
     backend.has("open", 2);
     backend.say(r#"text "data: 4\n\n""#);
-    eventually("the event", || two.data().last().is_some_and(|last| last == "4"));
+    eventually("the event", || {
+        two.data().last().is_some_and(|last| last == "4")
+    });
     assert_eq!(two.of("event: "), ["add", "gap"]);
     gate.run.stop();
 }
