@@ -37,11 +37,8 @@ pub(crate) const SCOPES: OptionSpec = list(
 )
 .test(HEARD);
 
-pub(crate) const PLANS: OptionSpec = list(
-    "plans",
-    "Plans on which the API is offered (an extension).",
-)
-.test(HEARD);
+pub(crate) const PLANS: OptionSpec =
+    list("plans", "Plans on which the API is offered (an extension).").test(HEARD);
 
 pub(crate) const HISTORY: OptionSpec = int(
     "history.events",

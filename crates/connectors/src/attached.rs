@@ -28,7 +28,11 @@ fn gateway(environment: &Environment, settings: Settings<'_>) -> Result<Arc<dyn 
     })
 }
 
-fn attachment(settings: Settings<'_>, name: String, protocol: Protocol) -> Result<Attachment, Error> {
+fn attachment(
+    settings: Settings<'_>,
+    name: String,
+    protocol: Protocol,
+) -> Result<Attachment, Error> {
     let list = |option: &str| -> Vec<String> {
         let parts = settings.text(option).unwrap_or_default().split(',');
         let parts = parts.map(str::trim).filter(|part| !part.is_empty());

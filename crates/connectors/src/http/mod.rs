@@ -26,19 +26,19 @@ use plan::spec::ConnectorSpec;
 
 use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use connect::error::Error;
-use connect::net::request_reply::{self, Calls, ResponseSource};
 use connect::net::gateway::Protocol;
+use connect::net::request_reply::{self, Calls, ResponseSource};
 use connect::option::Settings;
 
 use crate::attached::{TopicSink, is_attached};
 
+#[cfg(all(feature = "full", any(test, feature = "testing")))]
+pub(crate) use connect::net::events;
 pub use hub::HUB;
 #[cfg(all(feature = "full", any(test, feature = "testing")))]
 pub(crate) use hub::read_form;
 #[cfg(all(feature = "full", any(test, feature = "testing")))]
 pub(crate) use simple::check_requests;
-#[cfg(all(feature = "full", any(test, feature = "testing")))]
-pub(crate) use connect::net::events;
 
 use request::Answer;
 

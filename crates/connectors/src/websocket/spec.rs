@@ -2,7 +2,8 @@
 
 use crate::api_spec;
 use plan::spec::{
-    ConnectorKind, ConnectorSpec, Fact, OptionSpec, Rule, Status, TEXT_OR_BYTES, bool, int, list, text,
+    ConnectorKind, ConnectorSpec, Fact, OptionSpec, Rule, Status, TEXT_OR_BYTES, bool, int, list,
+    text,
 };
 
 const ORDER: &str = "headwater::websocket::a_server_gets_and_gives_every_row_in_order";
