@@ -47,6 +47,8 @@ pub struct Refused {
     pub method: Count,
     /// A token or key is missing, wrong or not enough.
     pub access: Count,
+    /// The plan has no room.
+    pub throttled: Count,
     /// A page of another origin.
     pub origin: Count,
     /// A payload that is too long, too late, or that nothing can be made of.
@@ -59,11 +61,12 @@ pub struct Refused {
 
 impl Refused {
     /// All of them, with the names of their causes.
-    pub fn all(&self) -> [(&'static str, u64); 7] {
+    pub fn all(&self) -> [(&'static str, u64); 8] {
         [
             ("unknown", self.unknown.get()),
             ("method", self.method.get()),
             ("access", self.access.get()),
+            ("throttled", self.throttled.get()),
             ("origin", self.origin.get()),
             ("payload", self.payload.get()),
             ("busy", self.busy.get()),

@@ -15,6 +15,7 @@ use connect::net::{Ingress, Network};
 use connect::shared::Shared;
 use tokio::sync::watch;
 
+use crate::access::Access;
 use crate::counts::Counts;
 use crate::model::{Address, Api, Binding, History, Operation, Slow, Topic, segments_of};
 use crate::ring::End;
@@ -31,6 +32,7 @@ pub struct Gateway {
     pub(crate) arrivals: Arc<Arrivals>,
     pub(crate) backends: Backends,
     pub(crate) counts: Counts,
+    pub(crate) access: Arc<Access>,
     stopping: watch::Sender<bool>,
     table: RwLock<Arc<Table>>,
     said: Mutex<Said>,
@@ -79,17 +81,23 @@ pub(crate) struct Found {
 
 impl Gateway {
     /// One without APIs, on the threads and within the limits of a server.
-    pub fn new(shared: &Shared) -> Arc<Gateway> {
+    pub fn new(shared: &Shared, access: Arc<Access>) -> Arc<Gateway> {
         Arc::new_cyclic(|own| Gateway {
             own: Weak::clone(own),
             network: shared.get(),
             arrivals: shared.get(),
             backends: Backends::default(),
             counts: Counts::default(),
+            access,
             stopping: watch::Sender::new(false),
             table: RwLock::default(),
             said: Mutex::default(),
         })
+    }
+
+    /// Who may use it, and how much.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.access
     }
 
     /// What it has counted so far.
@@ -144,7 +152,10 @@ impl Gateway {
         self.stopping.send_replace(true);
         let leaving = std::mem::take(&mut self.said().leaving);
         let table = self.table();
-        let topics = table.topics.values().chain(leaving.iter().map(|(_, topic)| topic));
+        let topics = table
+            .topics
+            .values()
+            .chain(leaving.iter().map(|(_, topic)| topic));
         topics.for_each(|topic| topic.end(End::Stopping));
     }
 
@@ -163,6 +174,7 @@ impl Gateway {
     /// Puts the table together anew.
     fn rebuild(&self, said: &mut Said) {
         let apis = merged(said);
+        self.access.set_apis(&apis);
         let before = self.table();
         let mut table = Table::default();
         for api in apis {
@@ -171,7 +183,9 @@ impl Gateway {
                 let key = key_of(&api.name, &api.version, topic.address());
                 let known = before.topics.get(&key).cloned().or_else(|| {
                     let mut leaving = said.leaving.iter();
-                    leaving.find(|(left, _)| *left == key).map(|(_, topic)| Arc::clone(topic))
+                    leaving
+                        .find(|(left, _)| *left == key)
+                        .map(|(_, topic)| Arc::clone(topic))
                 });
                 let state = known.unwrap_or_else(|| {
                     let name = format!("{}/{}{}", api.name, api.version, topic.address());
@@ -190,14 +204,17 @@ impl Gateway {
             }
         }
         // Of two APIs at one path the first wins; documents that cannot be served beside each other were refused.
-        table.bases.sort_by_key(|(base, _)| std::cmp::Reverse(base.len()));
+        table
+            .bases
+            .sort_by_key(|(base, _)| std::cmp::Reverse(base.len()));
         for (key, topic) in &before.topics {
             let is_known = |(left, _): &(Key, Arc<TopicState>)| left == key;
             if !table.topics.contains_key(key) && !said.leaving.iter().any(is_known) {
                 said.leaving.push((key.clone(), Arc::clone(topic)));
             }
         }
-        said.leaving.retain(|(key, _)| !table.topics.contains_key(key));
+        said.leaving
+            .retain(|(key, _)| !table.topics.contains_key(key));
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
     }
 
@@ -228,13 +245,30 @@ impl Gateway {
                 other.name, attachment.topic, attachment.api
             ));
         }
+        let documents = said.documents.iter();
+        let documents = documents.filter(|api| api.is_called(&attachment.api, &attachment.version));
+        let plans: Vec<&str> = documents
+            .flat_map(|api| &api.plans)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let is_unknown =
+            |name: &&String| !plans.contains(&name.as_str()) && !self.access.has_plan(name);
+        if let Some(name) = attachment.plans.iter().find(is_unknown) {
+            return Err(format!(
+                "there is no plan '{name}': a document, or a command, makes one"
+            ));
+        }
         said.count += 1;
         let number = said.count;
         let key = key_of(&attachment.api, &attachment.version, &attachment.topic);
         said.attached.push((number, attachment.clone(), direction));
         self.rebuild(&mut said);
         let table = self.table();
-        let topic = table.topics.get(&key).cloned().ok_or("the topic has no place")?;
+        let topic = table
+            .topics
+            .get(&key)
+            .cloned()
+            .ok_or("the topic has no place")?;
         Ok(Attached {
             number,
             attachment,
@@ -308,6 +342,11 @@ fn add(api: &mut Api, attachment: &Attachment, direction: Direction) {
         api.topics.len() - 1
     });
     let topic = &mut api.topics[at];
+    for name in &attachment.plans {
+        if api.plans.iter().all(|(own, _)| own != name) {
+            api.plans.push((name.clone(), serde_json::Value::Null));
+        }
+    }
     if let Some(events) = attachment.history_events {
         topic.history.events = events;
     }
@@ -363,7 +402,9 @@ impl Attach for Gateway {
     fn outlet(&self, attachment: &Attachment) -> Result<Arc<dyn Outlet>, String> {
         let attached = self.attach(attachment, Direction::Out)?;
         attached.topic.add_outlet(attached.attachment.protocol);
-        let parameters = Address::parse(&attached.attachment.topic)?.parameters().to_vec();
+        let parameters = Address::parse(&attached.attachment.topic)?
+            .parameters()
+            .to_vec();
         Ok(Arc::new(OutletOfTopic {
             gateway: self.shared(),
             parameters,
@@ -406,7 +447,10 @@ impl Outlet for OutletOfTopic {
 
     fn publish(&self, parameters: &[&str], payload: Bytes, is_text: bool) -> Result<(), String> {
         let values: Vec<String> = parameters.iter().map(|value| (*value).to_owned()).collect();
-        if let Some(long) = values.iter().find(|value| value.len() > crate::model::VALUE_BYTES_MAX) {
+        if let Some(long) = values
+            .iter()
+            .find(|value| value.len() > crate::model::VALUE_BYTES_MAX)
+        {
             return Err(format!(
                 "the value of a parameter has {} bytes, more than the {} of an address",
                 long.len(),
@@ -434,7 +478,9 @@ impl Outlet for OutletOfTopic {
 
 impl Drop for OutletOfTopic {
     fn drop(&mut self) {
-        self.attached.topic.remove_outlet(self.attached.attachment.protocol);
+        self.attached
+            .topic
+            .remove_outlet(self.attached.attachment.protocol);
         self.gateway.detach(self.attached.number);
     }
 }
@@ -447,7 +493,12 @@ struct InletOfTopic {
 impl Inlet for InletOfTopic {
     fn path(&self) -> String {
         let table = self.gateway.table();
-        let Attachment { api, version, topic, .. } = &self.attached.attachment;
+        let Attachment {
+            api,
+            version,
+            topic,
+            ..
+        } = &self.attached.attachment;
         let served = table.bases.iter().map(|(_, served)| served);
         let mut served = served.filter(|served| served.api.is_called(api, version));
         let base = served.next().map(|served| served.api.bases[0].clone());
@@ -486,7 +537,8 @@ mod tests {
 
     #[test]
     fn a_connector_makes_an_api_of_its_own() {
-        let gateway = Gateway::new(&Shared::default());
+        let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
+        let gateway = Gateway::new(&Shared::default(), access);
         let outlet = gateway.outlet(&attachment("/symbols/{symbol}", Protocol::Sse));
         let outlet = outlet.expect("nobody has it");
         assert_eq!(outlet.parameters(), ["symbol"]);
@@ -496,42 +548,65 @@ mod tests {
         let api = &gateway.apis()[0];
         assert!(api.protocols.sse && !api.protocols.websocket);
         let again = gateway.outlet(&attachment("/symbols/{symbol}", Protocol::Sse));
-        assert!(again.err().is_some_and(|said| said.contains("'A/S' feeds topic")));
+        assert!(
+            again
+                .err()
+                .is_some_and(|said| said.contains("'A/S' feeds topic"))
+        );
         drop(outlet);
         assert_eq!(values(&gateway, "/ticks/symbols/A"), None);
     }
 
     #[test]
     fn readers_stay_while_an_app_is_made_anew() {
-        let gateway = Gateway::new(&Shared::default());
-        let open = || gateway.outlet(&attachment("/all", Protocol::Sse)).expect("nobody has it");
+        let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
+        let gateway = Gateway::new(&Shared::default(), access);
+        let open = || {
+            gateway
+                .outlet(&attachment("/all", Protocol::Sse))
+                .expect("nobody has it")
+        };
         let outlet = open();
-        let found = gateway.table().find("/ticks/all").ok().expect("it is there");
+        let found = gateway
+            .table()
+            .find("/ticks/all")
+            .ok()
+            .expect("it is there");
         let state = Arc::clone(&found.served.topics[found.topic].1);
         let ring = state.ring(Protocol::Sse, &[]).expect("there is room");
         let _reader = crate::ring::Reader::new(&ring, &crate::ring::From::Now);
         drop(outlet);
         let outlet = open();
         gateway.settle();
-        outlet.publish(&[], Bytes::from_static(b"x"), true).expect("there is room");
+        outlet
+            .publish(&[], Bytes::from_static(b"x"), true)
+            .expect("there is room");
         assert!(!ring.is_empty() && state.readers() == 1);
         drop(outlet);
         gateway.settle();
         let mut reader = crate::ring::Reader::new(&ring, &crate::ring::From::Now);
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let step = reader.poll_step(&mut context, 1, |_| {});
-        assert_eq!(step, std::task::Poll::Ready(crate::ring::Step::End(End::Removed)));
+        assert_eq!(
+            step,
+            std::task::Poll::Ready(crate::ring::Step::End(End::Removed))
+        );
     }
 
     #[test]
     fn what_a_document_says_holds_for_what_attaches_to_it() {
-        let gateway = Gateway::new(&Shared::default());
+        let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
+        let gateway = Gateway::new(&Shared::default(), access);
         let text = "asyncapi: 3.0.0\ninfo: { title: ticks, version: 2.0.0 }\nchannels: { a: { address: /all } }\n\
                     operations: { o: { action: send, channel: { $ref: '#/channels/a' } } }\n\
                     x-headwater: { context: /t, protocols: [ sse, ws ] }\n";
-        let api = crate::document::read(text, "a.yaml").api.expect("it is right");
+        let api = crate::document::read(text, "a.yaml")
+            .api
+            .expect("it is right");
         gateway.set_documents(vec![api]);
-        let _outlet = gateway.outlet(&attachment("/all", Protocol::Sse)).expect("nobody has it");
+        let _outlet = gateway
+            .outlet(&attachment("/all", Protocol::Sse))
+            .expect("nobody has it");
         assert_eq!(values(&gateway, "/t/2.0.0/all"), Some(Vec::new()));
         let apis = gateway.apis();
         assert_eq!(apis.len(), 1);

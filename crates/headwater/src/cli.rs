@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use plan::StatisticsLevel;
 
 use crate::command::errors::ErrorsArgs;
+use crate::command::gateway::GatewayArgs;
 use crate::command::secrets::{SecretsArgs, StoreArgs};
 use crate::command::status::StatusArgs;
 use crate::command::tap::TapArgs;
@@ -64,6 +65,7 @@ pub enum Command {
     Apps(AppsArgs),
     Errors(ErrorsArgs),
     State(state::StateArgs),
+    Gateway(GatewayArgs),
     Users(UsersArgs),
     Secrets(SecretsArgs),
     Bench(BenchArgs),

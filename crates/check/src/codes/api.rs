@@ -106,7 +106,7 @@ pub(super) const CODES: &[CodePage] = &[
         NO_ISSUER,
         "an operation that asks for a token which nobody can give",
         "The operation has `security`, and the document names no issuer whose tokens count. Nobody could use it.",
-        "Name the issuers of tokens below `x-headwater`.",
+        "Name the issuers of tokens below `x-headwater`; `issuers: [ own ]` is the server's own.",
         "asyncapi: 2.6.0\ninfo: { title: Ticks, version: 1.0.0 }\n\
          channels: { /all: { subscribe: { security: [ { jwt: [] } ] } } }\n\
          components: { securitySchemes: { jwt: { type: oauth2, flows: {} } } }\n",

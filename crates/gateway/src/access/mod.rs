@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use hyper::StatusCode;
-use hyper::header::{HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use serde_json::Value as Json;
+use tokio::sync::watch;
 
 use crate::model::{Api, Operation};
 use crate::plan::Ledger;
@@ -70,10 +71,10 @@ pub struct Asked<'a> {
 
 /// One that was let in.
 pub struct Admission {
-    /// `None` where nobody has to show who he is.
-    pub principal: Option<Arc<Principal>>,
     /// The subprotocol to choose where the client has offered only its token.
     pub subprotocol: Option<&'static str>,
+    /// `None` where nobody has to show who he is.
+    principal: watch::Sender<Option<Arc<Principal>>>,
     verifier: Arc<Verifier>,
     account: Account,
     /// A connection that is counted as long as this lives.
@@ -139,11 +140,15 @@ pub struct RuleFault {
     pub help: String,
 }
 
-/// Reads one element of `issuers`; paths in it are below the folder of `file`.
+/// Reads one element of `issuers`; paths in it are below the folder of `file`. The text `own` is the server's own
+/// issuer.
 ///
 /// # Errors
 /// The first fault.
 pub fn issuer(json: &Json, file: &str) -> Result<Issuer, RuleFault> {
+    if json.as_str() == Some("own") {
+        return Ok(Issuer::own(OWN_ISSUER));
+    }
     let dir = Path::new(file).parent().unwrap_or(Path::new(""));
     Issuer::from_json(json, dir).map_err(|fault| RuleFault {
         message: fault.message,
@@ -151,14 +156,19 @@ pub fn issuer(json: &Json, file: &str) -> Result<Issuer, RuleFault> {
     })
 }
 
+fn is_empty(json: &Json) -> bool {
+    json.as_object().is_none_or(serde_json::Map::is_empty)
+}
+
 /// Reads one entry of `plans`.
 ///
 /// # Errors
 /// The first fault.
 pub fn plan(name: &str, json: &Json) -> Result<Plan, RuleFault> {
-    let is_empty = json.as_object().is_none_or(serde_json::Map::is_empty);
     // A plan of API Manager may be offered by its name alone.
-    if is_empty && let Some(known) = Plan::known(name) {
+    if is_empty(json)
+        && let Some(known) = Plan::known(name)
+    {
         return Ok(known);
     }
     Plan::from_json(name, json).map_err(|fault| RuleFault {
@@ -217,11 +227,16 @@ impl Access {
     /// These APIs are served from now on. Streams that live go on by the rules that they began with. An issuer or a
     /// plan that cannot be read is left out: whoever calls this has judged them by [`issuer`] and [`plan`].
     pub fn set_apis(&self, apis: &[Api]) {
+        let made = self.registry.plans();
         let plans = apis.iter().map(|api| {
-            let plans = api
-                .plans
-                .iter()
-                .filter_map(|(name, json)| plan(name, json).ok());
+            let plans = api.plans.iter().filter_map(|(name, json)| {
+                // One that is named alone may be one that a command has made.
+                let made = made
+                    .iter()
+                    .find(|plan| plan.name == *name && is_empty(json));
+                made.map(|plan| Plan::clone(plan))
+                    .or_else(|| plan(name, json).ok())
+            });
             (id_of(api), plans.collect::<Vec<Plan>>())
         });
         self.registry.offer(plans);
@@ -231,12 +246,13 @@ impl Access {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let verifiers = apis.iter().map(|api| {
-            let mut issuers = vec![Issuer::own(OWN_ISSUER)];
-            issuers.extend(
-                api.issuers
-                    .iter()
-                    .filter_map(|json| issuer(json, &api.file).ok()),
-            );
+            let listed = api.issuers.iter();
+            let mut issuers: Vec<Issuer> = listed
+                .filter_map(|json| issuer(json, &api.file).ok())
+                .collect();
+            if issuers.is_empty() {
+                issuers.push(Issuer::own(OWN_ISSUER));
+            }
             let id = id_of(api);
             // One that takes the same tokens keeps those that it has checked.
             let known = before.get(&id).filter(|known| known.has_issuers(&issuers));
@@ -258,6 +274,11 @@ impl Access {
             directory,
             Arc::clone(&self.revocations),
         ))
+    }
+
+    /// Is there a plan of this name that no document makes?
+    pub fn has_plan(&self, name: &str) -> bool {
+        self.registry.plans().iter().any(|plan| plan.name == name) || Plan::known(name).is_some()
     }
 
     /// Lets a request in, or says why not. `is_stream`: it is a connection that is counted as long as it lives.
@@ -330,7 +351,7 @@ impl Access {
             false => None,
         };
         Ok(Admission {
-            principal,
+            principal: watch::Sender::new(principal),
             subprotocol,
             verifier,
             account,
@@ -376,6 +397,11 @@ impl Access {
 }
 
 impl Admission {
+    /// Does its plan count messages?
+    pub fn is_counted(&self) -> bool {
+        !self.account.is_unlimited()
+    }
+
     /// Counts one message of so many bytes.
     ///
     /// # Errors
@@ -416,9 +442,23 @@ impl Admission {
         }
     }
 
-    /// Bytes of one message, where the plan limits them.
-    pub fn message_max(&self) -> Option<u64> {
-        self.account.message_max()
+    /// Bytes of one message: so many at most, or fewer by the plan.
+    pub fn message_max(&self, most: usize) -> usize {
+        let by_plan = self
+            .account
+            .message_max()
+            .and_then(|max| usize::try_from(max).ok());
+        by_plan.map_or(most, |max| max.min(most))
+    }
+
+    /// Who it is; `None` where nobody has to show that.
+    pub fn principal(&self) -> Option<Arc<Principal>> {
+        self.principal.borrow().clone()
+    }
+
+    /// Can nothing end its streams?
+    pub fn is_endless(&self) -> bool {
+        self.account.duration().is_none() && self.principal.borrow().is_none()
     }
 
     /// Returns when a stream must end, if it ever must.
@@ -430,14 +470,22 @@ impl Admission {
             }
         };
         let token = async {
-            match &self.principal {
-                Some(principal) => self.verifier.ended(principal).await,
-                None => std::future::pending().await,
+            let mut renewed = self.principal.subscribe();
+            loop {
+                let principal = renewed.borrow_and_update().clone();
+                let Some(principal) = principal else {
+                    return std::future::pending().await;
+                };
+                tokio::select! {
+                    ended = self.verifier.ended(&principal) => return ended,
+                    // The sender is part of `self`.
+                    _ = renewed.changed() => {}
+                }
             }
         };
         tokio::select! {
             ended = token => ended,
-            () = lasts => Ended::Expired,
+            () = lasts => Ended::Duration,
         }
     }
 
@@ -447,7 +495,7 @@ impl Admission {
     /// # Errors
     /// It does not count; the stream goes on with the one before.
     pub async fn renew(
-        &mut self,
+        &self,
         token: &str,
         scopes: &[String],
         now: SystemTime,
@@ -457,22 +505,16 @@ impl Admission {
             .verify(&Credentials::of_token(token), now)
             .await?;
         principal.require(scopes)?;
-        let is_same = self.principal.as_ref().is_some_and(|own| {
+        let is_same = self.principal().is_some_and(|own| {
             own.subject == principal.subject && own.application == principal.application
         });
         if !is_same {
             return Err(Refusal::new(Cause::Claims));
         }
-        self.principal = Some(principal);
+        self.principal.send_replace(Some(principal));
         Ok(())
     }
 }
-
-/// A header that is set for what the gateway answers and that no cache may keep: tokens.
-pub const NO_STORE: (HeaderName, HeaderValue) = (
-    hyper::header::CACHE_CONTROL,
-    HeaderValue::from_static("no-store"),
-);
 
 #[cfg(test)]
 mod tests;

@@ -82,7 +82,8 @@ pub(super) fn read<'d>(reader: &mut Reader<'d>, file: &str) -> Read<'d> {
             "a token is asked for here",
         );
         reader.say(found.help(
-            "name it below 'x-headwater': issuers: [ { name: main, issuer: 'https://idp.example.com' } ]",
+            "name it below 'x-headwater': issuers: [ { name: main, issuer: 'https://idp.example.com', algorithms: [ RS256 ] } ], or \
+             issuers: [ own ] for that of this server",
         ));
     }
     Read {

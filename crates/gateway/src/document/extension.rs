@@ -11,6 +11,7 @@ use super::asyncapi::{Drafted, is_empty};
 use super::quantity::duration;
 use super::reader::{Reader, fault};
 use super::tree::{Key, Node};
+use crate::access;
 use crate::model::{
     Address, Api, Binding, HISTORY_EVENTS_MAX, History, Origins, Protocols, Slow, Upstream,
     bases_of,
@@ -67,10 +68,24 @@ pub(super) fn read(
     }
     bases(reader, own, api);
     for issuer in reader.list(own, "issuers") {
-        api.issuers.push(issuer.to_json());
+        let json = issuer.to_json();
+        match access::issuer(&json, &api.file) {
+            Ok(_) => api.issuers.push(json),
+            Err(wrong) => {
+                let found = fault(code::BAD_VALUE, wrong.message, issuer.span, "this issuer");
+                reader.say(found.help(wrong.help));
+            }
+        }
     }
     for (name, limits) in reader.map(own, "plans") {
-        api.plans.push((name.name.clone(), limits.to_json()));
+        let json = limits.to_json();
+        match access::plan(&name.name, &json) {
+            Ok(_) => api.plans.push((name.name.clone(), json)),
+            Err(wrong) => {
+                let found = fault(code::BAD_VALUE, wrong.message, name.span, "this plan");
+                reader.say(found.help(wrong.help));
+            }
+        }
     }
     let origins = reader.texts(own, "origins").into_iter();
     api.origins = Origins(

@@ -250,8 +250,14 @@ fn add_headers(into: &mut HeaderMap, (limit, remaining): (u64, u64), seconds: u6
 /// What one counter has come to, for `headwater gateway quota`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Usage {
-    /// As it is kept: level, names, thing and window.
-    pub counter: String,
+    /// `subscription`, `API`, `topic`, `user` or `address`.
+    pub level: String,
+    /// Whose: the names of the level, with blanks between.
+    pub of: String,
+    /// `events`, `bytes` or `attempts`.
+    pub what: String,
+    /// `day`, `5 min`.
+    pub window: String,
     pub used: u64,
     pub reserved: u64,
     pub reset: SystemTime,
@@ -442,15 +448,26 @@ impl Meter {
         let usage = counters.into_iter().filter_map(|counter| {
             let count = lock(&counter.count);
             let is_current = count.window >= counter.window.index(now);
+            let mut parts: Vec<&str> = counter.name.split('\u{1f}').collect();
+            let (window, what) = (
+                parts.pop().unwrap_or_default(),
+                parts.pop().unwrap_or_default(),
+            );
+            let (level, of) = parts.split_first().unwrap_or((&"", &[]));
             is_current.then(|| Usage {
-                counter: counter.name.replace('\u{1f}', " "),
+                level: (*level).to_owned(),
+                of: of.join(" ").trim().to_owned(),
+                what: what.to_owned(),
+                window: window.to_owned(),
                 used: count.used,
                 reserved: count.reserved,
                 reset: counter.window.end(count.window),
             })
         });
         let mut usage: Vec<Usage> = usage.collect();
-        usage.sort_by(|one, other| one.counter.cmp(&other.counter));
+        usage.sort_by(|one, other| {
+            (&one.level, &one.of, &one.what).cmp(&(&other.level, &other.of, &other.what))
+        });
         usage
     }
 }

@@ -172,6 +172,12 @@ impl Registry {
         self.view().applications.values().cloned().collect()
     }
 
+    /// # Errors
+    /// There is none of that name.
+    pub fn application(&self, name: &str) -> Result<Application, RegistryError> {
+        self.view().application(name).cloned()
+    }
+
     /// The second is the secret of its client, which is shown this once.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
 //! Topics whose events a server behind the gateway has: each client has a connection of its own to it.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,13 +13,14 @@ use connect::net::http_client::{AnswerBody, Client, ClientOptions, OutgoingReque
 use connect::url::Url;
 use hyper::body::Incoming;
 use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap,
-    HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST,
+    HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::{mpsc, watch};
 
+use super::access::{Gate, reason, throttled};
 use super::answer::{Answer, bytes, empty, refused};
 use super::sse::{LAST_ID, head};
 use super::stream::{Body, Piped, end_of};
@@ -25,6 +28,7 @@ use super::{Peer, Port};
 use crate::gateway::{Found, Gateway};
 use crate::model::encode_segment;
 use crate::ring::From;
+use crate::token::strip_query;
 
 /// Longest wait for a connection to a backend, and for the head of its answer.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -50,7 +54,9 @@ impl Backends {
                 ..ClientOptions::default()
             }))
         });
-        client.as_ref().map_err(|cause| io::Error::other(cause.clone()))
+        client
+            .as_ref()
+            .map_err(|cause| io::Error::other(cause.clone()))
     }
 }
 
@@ -70,6 +76,22 @@ pub(super) fn filled(url: &Url, names: &[String], values: &[String]) -> Url {
     }
 }
 
+/// The URL with what a client asks for by its query, but for what it shows of itself and where it goes on.
+pub(super) fn asked(mut url: Url, query: Option<&str>) -> Url {
+    let Some(query) = query.and_then(strip_query) else {
+        return url;
+    };
+    let kept = query.split('&').filter(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        !name.eq_ignore_ascii_case("last-event-id")
+    });
+    for pair in kept {
+        url.query.push(if url.query.is_empty() { '?' } else { '&' });
+        url.query.push_str(pair);
+    }
+    url
+}
+
 /// Headers of one leg alone, which end at the gateway.
 const OF_LEG: [HeaderName; 7] = [
     CONNECTION,
@@ -87,7 +109,11 @@ pub(super) fn onward(headers: &HeaderMap, url: &Url, peer: &Peer) -> io::Result<
         .get_all(CONNECTION)
         .iter()
         .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(',').map(|name| name.trim().to_ascii_lowercase()))
+        .flat_map(|value| {
+            value
+                .split(',')
+                .map(|name| name.trim().to_ascii_lowercase())
+        })
         .collect();
     let mut onward = HeaderMap::new();
     for (name, value) in headers {
@@ -162,8 +188,8 @@ pub(super) async fn ask(
 /// The stream of a backend, for one client.
 pub(super) async fn events(
     request: &Request<Incoming>,
-    url: &Url,
-    from: &From,
+    (url, from): (&Url, &From),
+    gate: Gate,
     found: &Found,
     port: &Port,
     peer: &Peer,
@@ -183,7 +209,7 @@ pub(super) async fn events(
         Err(no) => return no_stream(&no, &found.served.topics[found.topic].1.name, port),
     };
     let (give, events) = mpsc::channel(WAITING_MAX);
-    tokio::spawn(pipe(Arc::clone(gateway), body, give));
+    tokio::spawn(pipe(Arc::clone(gateway), body, gate, give));
     let piped = Piped::new(gateway, events, peer, found.served.api.heartbeat);
     let mut answer = Response::new(Body::Piped(Box::new(piped)));
     head(answer.headers_mut());
@@ -197,7 +223,9 @@ fn no_stream(no: &NoStream, topic: &str, port: &Port) -> Answer {
             return refused(*status, "the backend has refused the request");
         }
         NoStream::Status(status) => format!("the backend answered {status}"),
-        NoStream::Other(kind) => format!("the backend answers with '{kind}', which is no stream of events"),
+        NoStream::Other(kind) => {
+            format!("the backend answers with '{kind}', which is no stream of events")
+        }
         NoStream::Away(error) => {
             tracing::warn!(topic, cause = %error, "backend cannot be reached");
             "the backend cannot be reached".to_owned()
@@ -212,7 +240,12 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
 }
 
 /// Brings events from a backend to a client, until one of the two ends.
-async fn pipe(gateway: Arc<Gateway>, mut body: AnswerBody, give: mpsc::Sender<Bytes>) {
+async fn pipe(
+    gateway: Arc<Gateway>,
+    mut body: AnswerBody,
+    mut gate: Gate,
+    give: mpsc::Sender<Bytes>,
+) {
     let mut stopping = gateway.stopping();
     let mut parser = Parser::default();
     let (mut events, mut last) = (Vec::new(), None);
@@ -220,6 +253,10 @@ async fn pipe(gateway: Arc<Gateway>, mut body: AnswerBody, give: mpsc::Sender<By
         let piece = tokio::select! {
             piece = body.piece() => piece,
             () = give.closed() => return,
+            ended = poll_fn(|context| gate.poll_ended(context).map_or(Poll::Pending, Poll::Ready)) => {
+                give.send(end_of(reason(ended))).await.ok();
+                return;
+            }
             () = stopped(&mut stopping) => {
                 // A client that has gone needs no farewell.
                 give.send(end_of("restart")).await.ok();
@@ -228,11 +265,20 @@ async fn pipe(gateway: Arc<Gateway>, mut body: AnswerBody, give: mpsc::Sender<By
         };
         let Ok(Some(piece)) = piece else { return };
         let fed = parser.feed(&piece, &mut events);
-        let count = events.len() as u64;
-        gateway.counts.published.add(count);
-        let mut text = String::new();
+        gateway.counts.published.add(events.len() as u64);
+        let (mut text, mut count) = (String::new(), 0);
         for event in events.drain(..) {
-            write_event(&mut text, &event, &mut last);
+            if gate.lets(event.data.len()) {
+                write_event(&mut text, &event, &mut last);
+                count += 1;
+            }
+        }
+        if let Some(denied) = gate.denied() {
+            gateway.counts.refused.throttled.add(1);
+            gateway.counts.delivered.add(count);
+            let end = [text.as_bytes(), &throttled(denied)].concat();
+            give.send(end.into()).await.ok();
+            return;
         }
         if !text.is_empty() {
             if give.send(text.into()).await.is_err() {
@@ -311,16 +357,37 @@ mod tests {
         let url = Url::parse("http://h/s/{a}?x={b}").expect("it is one");
         let names = ["a".to_owned(), "b".to_owned()];
         let values = ["1/2".to_owned(), "ä&c".to_owned()];
-        assert_eq!(filled(&url, &names, &values).target(), "/s/1%2F2?x=%C3%A4%26c");
+        assert_eq!(
+            filled(&url, &names, &values).target(),
+            "/s/1%2F2?x=%C3%A4%26c"
+        );
+    }
+
+    #[test]
+    fn a_query_goes_on_without_tokens() {
+        let url = || Url::parse("http://h/s?x=1").expect("it is one");
+        let asked = |query| asked(url(), Some(query)).target();
+        assert_eq!(
+            asked("a=b&access_token=t&last-event-id=7&apikey=k"),
+            "/s?x=1&a=b"
+        );
+        assert_eq!(asked("access_token=t"), "/s?x=1");
     }
 
     #[test]
     fn an_event_goes_on_as_it_came() {
         let (mut parser, mut events) = (Parser::default(), Vec::new());
         let text = "id: 1\nevent: add\ndata: a\ndata: b\n\ndata: c\n\nid\ndata: d\n\n";
-        parser.feed(text.as_bytes(), &mut events).expect("it is short");
+        parser
+            .feed(text.as_bytes(), &mut events)
+            .expect("it is short");
         let (mut out, mut last) = (String::new(), None);
-        events.iter().for_each(|event| write_event(&mut out, event, &mut last));
-        assert_eq!(out, "id: 1\nevent: add\ndata: a\ndata: b\n\ndata: c\n\nid: \ndata: d\n\n");
+        events
+            .iter()
+            .for_each(|event| write_event(&mut out, event, &mut last));
+        assert_eq!(
+            out,
+            "id: 1\nevent: add\ndata: a\ndata: b\n\ndata: c\n\nid: \ndata: d\n\n"
+        );
     }
 }

@@ -20,7 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use connect::net::{
-    Crowd, Listening, Outgoing, Observed, STOP_GRACE, Served as ServedLine, ServerTls, SocketOptions,
+    Crowd, Listening, Observed, Outgoing, STOP_GRACE, Served as ServedLine, ServerTls,
+    SocketOptions,
 };
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HOST, HeaderValue, ORIGIN};
@@ -132,7 +133,9 @@ impl Listener {
 /// Connections that this process can hold: one may take a second descriptor for its backend.
 fn connections_max() -> u32 {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find(|line| line.starts_with("Max open files"));
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
     let soft = line.and_then(|line| line.split_whitespace().nth(3)?.parse::<u32>().ok());
     let left = soft.unwrap_or(1024).saturating_sub(DESCRIPTORS_KEPT);
     left.clamp(64, CONNECTIONS_MAX)
@@ -184,7 +187,11 @@ async fn serve(stream: TcpStream, port: Arc<Port>, stopped: watch::Receiver<bool
             serve_line(line, &port, &peer, stopped).await
         }
     };
-    let session = peer.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let session = peer
+        .session
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
     if let Some(session) = session {
         // A panic of it has ended it as well.
         session.await.ok();
@@ -215,7 +222,9 @@ async fn serve_line<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         }
     });
     let line = Observed::new(line, Arc::clone(&peer.outgoing));
-    let connection = server.serve_connection(TokioIo::new(line), service).with_upgrades();
+    let connection = server
+        .serve_connection(TokioIo::new(line), service)
+        .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         served = &mut connection => return Ok(served?),
@@ -239,6 +248,11 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Arc<Peer>) -> A
     let found = match port.gateway.table().find(request.uri().path()) {
         Ok(found) => found,
         Err(nearest) => {
+            match request.uri().path() {
+                "/token" => return token(request, port).await,
+                "/.well-known/jwks.json" => return access::token_keys(port),
+                _ => {}
+            }
             counts.unknown.add(1);
             return answer::unknown(nearest.as_deref());
         }
@@ -259,6 +273,23 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Arc<Peer>) -> A
         answer::allow_origin(answer.headers_mut(), origin);
     }
     answer
+}
+
+/// A client of the own issuer asks for a token.
+async fn token(request: Request<Incoming>, port: &Port) -> Answer {
+    if *request.method() != Method::POST {
+        port.gateway.counts.refused.method.add(1);
+        return access::no_form();
+    }
+    let (head, body) = request.into_parts();
+    let max = crate::token::FORM_BYTES_MAX;
+    match publish::read(body, &head.headers, max, port).await {
+        Ok((form, _)) => access::token(&head.headers, &form, port),
+        Err(unread) => {
+            port.gateway.counts.refused.payload.add(1);
+            unread.answer(max)
+        }
+    }
 }
 
 async fn dispatch(
@@ -289,13 +320,21 @@ async fn dispatch(
         _ => {
             port.gateway.counts.refused.method.add(1);
             let (why, allow) = match (can_hear, can_publish) {
-                (true, true) => ("GET hears this topic, POST publishes to it", "GET, HEAD, POST"),
-                (true, false) => ("GET hears this topic; nobody may publish to it", "GET, HEAD"),
+                (true, true) => (
+                    "GET hears this topic, POST publishes to it",
+                    "GET, HEAD, POST",
+                ),
+                (true, false) => (
+                    "GET hears this topic; nobody may publish to it",
+                    "GET, HEAD",
+                ),
                 (false, true) => ("POST publishes to this topic; nobody may hear it", "POST"),
                 (false, false) => ("nobody may use this topic so", "OPTIONS"),
             };
             let mut answer = refused(StatusCode::METHOD_NOT_ALLOWED, why);
-            answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+            answer
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static(allow));
             answer
         }
     }

@@ -1,9 +1,7 @@
 //! A client hears a topic by server-sent events.
 
 use hyper::body::Incoming;
-use hyper::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-};
+use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use connect::net::gateway::Protocol;
@@ -21,7 +19,7 @@ pub(super) const LAST_ID: HeaderName = HeaderName::from_static("last-event-id");
 const ID_BYTES_MAX: usize = 1024;
 
 pub(super) async fn answer(
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
     found: Found,
     port: &Port,
     peer: &Peer,
@@ -32,9 +30,12 @@ pub(super) async fn answer(
         counts.method.add(1);
         return refused(StatusCode::METHOD_NOT_ALLOWED, "nobody may hear this topic");
     };
-    if let Err(refusal) = access::judge(operation, port) {
-        return *refusal;
-    }
+    let is_stream = *request.method() == Method::GET && takes_events(request.headers());
+    let admitted = access::admit(&mut request, operation, &found, is_stream, port, peer).await;
+    let gate = match admitted {
+        Ok(admission) => access::Gate::new(admission),
+        Err(refusal) => return *refusal,
+    };
     if !takes_events(request.headers()) {
         counts.method.add(1);
         let why = "this topic is a stream of events: send 'Accept: text/event-stream'";
@@ -50,7 +51,10 @@ pub(super) async fn answer(
     if let Binding::Backend { url, upstream, .. } = &topic.binding {
         let url = backend::filled(url, topic.parameters(), &found.values);
         match upstream {
-            Upstream::Each => return backend::events(&request, &url, &from, &found, port, peer).await,
+            Upstream::Each => {
+                let url = backend::asked(url, request.uri().query());
+                return backend::events(&request, (&url, &from), gate, &found, port, peer).await;
+            }
             Upstream::Shared => shared::ensure(&port.gateway, state, &found.values, url),
         }
     }
@@ -59,7 +63,7 @@ pub(super) async fn answer(
         return busy("too many addresses of this topic are listened to");
     };
     let reader = Reader::new(&ring, &from);
-    let events = Events::new(&port.gateway, reader, peer, every, &state.name);
+    let events = Events::new(&port.gateway, reader, gate, peer, every, &state.name);
     let mut answer = Response::new(Body::Events(Box::new(events)));
     head(answer.headers_mut());
     answer
@@ -78,10 +82,14 @@ fn takes_events(headers: &HeaderMap) -> bool {
     if accepted.peek().is_none() {
         return true;
     }
-    let kinds = accepted.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let kinds = accepted
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
     let mut kinds = kinds.map(|kind| kind.split(';').next().unwrap_or_default().trim());
     kinds.any(|kind| {
-        ["text/event-stream", "text/*", "*/*"].iter().any(|own| kind.eq_ignore_ascii_case(own))
+        ["text/event-stream", "text/*", "*/*"]
+            .iter()
+            .any(|own| kind.eq_ignore_ascii_case(own))
     })
 }
 
@@ -126,7 +134,10 @@ mod tests {
 
     #[test]
     fn the_query_may_name_the_last_event() {
-        assert_eq!(parameter("a=1&Last-Event-ID=x%2D1", "last-event-id").as_deref(), Some("x-1"));
+        assert_eq!(
+            parameter("a=1&Last-Event-ID=x%2D1", "last-event-id").as_deref(),
+            Some("x-1")
+        );
         assert_eq!(parameter("a=1", "last-event-id"), None);
     }
 }

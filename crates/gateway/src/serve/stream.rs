@@ -14,6 +14,7 @@ use hyper::body::{Body as HttpBody, Frame};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
+use super::access::{Gate, reason, throttled};
 use crate::gateway::Gateway;
 use crate::ring::{End, Reader, Step};
 
@@ -88,6 +89,7 @@ fn beat(every: Duration) -> Interval {
 /// The events of a ring, from a cursor on.
 pub(crate) struct Events {
     reader: Reader,
+    gate: Gate,
     outgoing: Arc<Outgoing>,
     beat: Interval,
     is_begun: bool,
@@ -102,6 +104,7 @@ impl Events {
     pub fn new(
         gateway: &Arc<Gateway>,
         reader: Reader,
+        gate: Gate,
         peer: &super::Peer,
         every: Duration,
         topic: &str,
@@ -109,6 +112,7 @@ impl Events {
         peer.outgoing.begin();
         Events {
             reader,
+            gate,
             outgoing: Arc::clone(&peer.outgoing),
             beat: beat(every),
             is_begun: false,
@@ -127,18 +131,41 @@ impl Events {
             // At once, so that the client knows that it is connected.
             return Poll::Ready(Some(Bytes::from_static(BEAT)));
         }
+        if let Some(ended) = self.gate.poll_ended(context) {
+            self.is_done = true;
+            return Poll::Ready(Some(end_of(reason(ended))));
+        }
         ready!(self.outgoing.poll_room(context));
         let mut pieces = Pieces::default();
+        let mut entries = Vec::new();
+        let is_counted = self.gate.is_counted();
         let counts = &self.counted.0.counts;
         let mut delivered = 0;
         let step = self.reader.poll_step(context, BATCH_BYTES, |entry| {
+            if is_counted && !entry.is_gap {
+                // The ring is locked here, and a plan may have to be noted on disk.
+                entries.push((entry.sse.clone(), entry.payload.len()));
+                return;
+            }
             delivered += u64::from(!entry.is_gap);
             pieces.push(&entry.sse);
         });
+        // The client comes back behind the last one that it got.
+        for (sse, len) in entries {
+            if self.gate.lets(len) {
+                delivered += 1;
+                pieces.push(&sse);
+            }
+        }
         let piece = match step {
             Poll::Ready(Step::Events) => {
                 counts.delivered.add(delivered);
                 self.beat.reset();
+                if let Some(denied) = self.gate.denied() {
+                    counts.refused.throttled.add(1);
+                    self.is_done = true;
+                    pieces.push(&throttled(denied));
+                }
                 pieces.take()
             }
             Poll::Ready(Step::Gap { missed, earliest }) => {
@@ -265,15 +292,24 @@ mod tests {
         let retry = || {
             let text = String::from_utf8(end_of("restart").to_vec()).expect("it is text");
             let line = text.lines().next().unwrap_or_default().to_owned();
-            assert!(text.ends_with("event: end\ndata: {\"reason\":\"restart\"}\n\n"), "{text}");
-            line.strip_prefix("retry: ").and_then(|ms| ms.parse::<u64>().ok()).expect("it says")
+            assert!(
+                text.ends_with("event: end\ndata: {\"reason\":\"restart\"}\n\n"),
+                "{text}"
+            );
+            line.strip_prefix("retry: ")
+                .and_then(|ms| ms.parse::<u64>().ok())
+                .expect("it says")
         };
         let all: Vec<u64> = (0..1000).map(|_| retry()).collect();
         let within = |from: u64, to: u64| all.iter().filter(|ms| (from..to).contains(ms)).count();
         assert_eq!(within(500, 10_501), 1000);
         for second in 0..10 {
             let from = 500 + second * 1000;
-            assert!(within(from, from + 1000) > 40, "{second}: {}", within(from, from + 1000));
+            assert!(
+                within(from, from + 1000) > 40,
+                "{second}: {}",
+                within(from, from + 1000)
+            );
         }
     }
 }

@@ -34,6 +34,7 @@ pub use cause::{Cause, Refusal};
 pub use credentials::{Credentials, Places, strip_query};
 pub use issuer::{Issuer, IssuerFault, KeyPlace};
 pub use key_source::{KEYS_KEPT, KeySources, REFETCH_PAUSE};
+pub(crate) use mint::FORM_BYTES_MAX;
 pub use mint::{Client, Mint, MintError, TokenAnswer};
 pub use principal::{Ended, Principal};
 pub use revocation::{Revocation, Revocations, Subject};

@@ -32,6 +32,8 @@ pub struct Principal {
 pub enum Ended {
     Expired,
     Revoked,
+    /// The stream has lasted as long as its plan allows.
+    Duration,
 }
 
 impl Principal {

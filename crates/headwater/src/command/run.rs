@@ -138,6 +138,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         process,
         sql: crate::sql::of_server(asked_store, &args.sql)?,
         hidden: output.hidden.clone(),
+        gateway: server.gateway().cloned(),
     };
     let http = http.map(|options| server::http::serve(&options, services));
     let http = http.transpose()?;

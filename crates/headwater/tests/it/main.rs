@@ -31,6 +31,7 @@ mod errors;
 mod eventstore;
 mod file_events;
 mod gateway;
+mod gateway_access;
 mod grpc;
 mod http;
 mod http_answers;

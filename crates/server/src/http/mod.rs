@@ -73,6 +73,8 @@ pub struct Services {
     pub sql: sql::Sql,
     /// What no answer shows.
     pub hidden: Hidden,
+    /// Where there is one.
+    pub gateway: Option<Arc<gateway::Gateway>>,
 }
 
 /// Where and for whom a server listens.

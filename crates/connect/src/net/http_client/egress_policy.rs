@@ -101,6 +101,12 @@ impl EgressPolicy {
     }
 }
 
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first, self.bits)
+    }
+}
+
 impl Network {
     /// `10.0.0.0/8`, `fd00::/8`, or one address.
     pub fn parse(text: &str) -> Option<Network> {

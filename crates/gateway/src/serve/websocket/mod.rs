@@ -28,7 +28,7 @@ use tokio_tungstenite::tungstenite::{Error, Utf8Bytes};
 use super::answer::{Answer, empty, refused};
 use super::{Peer, Port, access};
 use crate::gateway::{Found, Gateway};
-use crate::model::Binding;
+use crate::model::{Binding, Operation};
 
 /// Bytes of a connection that are read, and written, at once.
 const BLOCK_BYTES: usize = 8 << 10;
@@ -43,7 +43,9 @@ pub(super) fn is_asked(request: &Request<Incoming>) -> bool {
 
 fn has_token(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
     let values = headers.get_all(name).iter();
-    let mut tokens = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let mut tokens = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
     tokens.any(|token| token.trim().eq_ignore_ascii_case(wanted))
 }
 
@@ -68,27 +70,39 @@ pub(super) async fn answer(
         counts.method.add(1);
         return refused(StatusCode::METHOD_NOT_ALLOWED, "nobody may use this topic");
     }
-    for operation in wanted {
-        if let Err(refusal) = access::judge(operation, port) {
-            return *refusal;
-        }
-    }
-    let max = found.served.api.message_max;
+    // A client must be let in for all that it could do; it is one connection.
+    let asked = Operation {
+        is_secured: wanted.clone().any(|operation| operation.is_secured),
+        scopes: wanted
+            .flat_map(|operation| operation.scopes.clone())
+            .collect(),
+    };
+    let admission = match access::admit(&mut request, &asked, &found, true, port, peer).await {
+        Ok(admission) => admission,
+        Err(refusal) => return *refusal,
+    };
+    let max = admission.message_max(found.served.api.message_max);
     let upgrade = hyper::upgrade::on(&mut request);
     let mut answer = empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = answer.headers_mut();
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    if let Some(marker) = admission.subprotocol {
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(marker));
+    }
     let gateway = Arc::clone(&port.gateway);
     let session = match &topic.binding {
-        Binding::Backend { url, is_websocket, .. } => {
+        Binding::Backend {
+            url, is_websocket, ..
+        } => {
             if !is_websocket {
                 counts.method.add(1);
                 let why = "the backend of this topic does not speak WebSocket";
                 return refused(StatusCode::METHOD_NOT_ALLOWED, why);
             }
             let url = super::backend::filled(url, topic.parameters(), &found.values);
+            let url = super::backend::asked(url, request.uri().query());
             let backend = match proxy::connect(&request, &url, peer, max).await {
                 Ok(backend) => backend,
                 Err(cause) => {
@@ -99,15 +113,19 @@ pub(super) async fn answer(
                 }
             };
             if let Some(protocol) = backend.protocol.clone() {
-                answer.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+                answer
+                    .headers_mut()
+                    .insert(SEC_WEBSOCKET_PROTOCOL, protocol);
             }
             tokio::spawn(begin(gateway, upgrade, max, |gateway, socket| {
-                proxy::run(gateway, socket, backend)
+                proxy::run(gateway, socket, backend, admission)
             }))
         }
         _ => {
-            let client = own::Client::new(&request, found, peer);
-            tokio::spawn(begin(gateway, upgrade, max, |gateway, socket| client.run(gateway, socket)))
+            let client = own::Client::new(&request, found, (admission, asked.scopes), peer);
+            tokio::spawn(begin(gateway, upgrade, max, |gateway, socket| {
+                client.run(gateway, socket)
+            }))
         }
     };
     peer.outgoing.begin();
@@ -154,20 +172,35 @@ fn shake(request: &Request<Incoming>) -> Result<HeaderValue, Box<Answer>> {
     if !has_token(headers, &CONNECTION, "upgrade") {
         return Err(bad("the header 'Connection' does not name the upgrade"));
     }
-    if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
-        let mut answer = refused(StatusCode::UPGRADE_REQUIRED, "version 13 of WebSocket is spoken");
-        answer.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+    if headers
+        .get(SEC_WEBSOCKET_VERSION)
+        .is_none_or(|version| version != "13")
+    {
+        let mut answer = refused(
+            StatusCode::UPGRADE_REQUIRED,
+            "version 13 of WebSocket is spoken",
+        );
+        answer
+            .headers_mut()
+            .insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return Err(Box::new(answer));
     }
     let mut keys = headers.get_all(SEC_WEBSOCKET_KEY).iter();
     let (Some(key), None) = (keys.next(), keys.next()) else {
         return Err(bad("one header 'Sec-WebSocket-Key' is needed"));
     };
-    if !BASE64.decode(key.as_bytes()).is_ok_and(|key| key.len() == 16) {
+    if !BASE64
+        .decode(key.as_bytes())
+        .is_ok_and(|key| key.len() == 16)
+    {
         return Err(bad("'Sec-WebSocket-Key' is not 16 bytes in base64"));
     }
     HeaderValue::from_str(&derive_accept_key(key.as_bytes())).map_err(|_| bad("no key"))
 }
+
+/// Close codes of API Manager.
+const EXPIRED: CloseCode = CloseCode::Library(4001);
+const THROTTLED: CloseCode = CloseCode::Library(4003);
 
 fn close(code: CloseCode, reason: &str) -> CloseFrame {
     CloseFrame {

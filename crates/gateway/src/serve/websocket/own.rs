@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use connect::net::gateway::Protocol;
 use connect::net::{Body as Payload, Delivery};
@@ -16,10 +16,13 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Message as Frame, Utf8Bytes};
 
+use super::super::access::reason;
 use super::super::{Peer, publish};
-use super::{Socket, close, close_of};
+use super::{EXPIRED, Socket, THROTTLED, close, close_of};
+use crate::access::Admission;
 use crate::gateway::{Found, Gateway};
 use crate::model::Binding;
+use crate::plan::Denied;
 use crate::ring::{End, From, Reader, Ring, SLOW_MAX, Step};
 use crate::topic::{InletState, TopicState};
 
@@ -37,6 +40,9 @@ pub(super) struct Client {
     publishes: Publishes,
     every: Duration,
     peer: std::net::SocketAddr,
+    admission: Admission,
+    /// Those that a further token needs as well.
+    scopes: Vec<String>,
 }
 
 /// Where what it publishes goes.
@@ -49,14 +55,23 @@ enum Publishes {
 }
 
 impl Client {
-    pub fn new(request: &Request<Incoming>, found: Found, peer: &Peer) -> Client {
+    pub fn new(
+        request: &Request<Incoming>,
+        found: Found,
+        (admission, scopes): (Admission, Vec<String>),
+        peer: &Peer,
+    ) -> Client {
         let (topic, state) = &found.served.topics[found.topic];
         let is_own = topic.binding == Binding::Own && !state.has_outlets();
         let publishes = match (&topic.publish, state.inlet()) {
             (None, _) => Publishes::Nowhere,
-            (Some(_), Some(inlet)) => {
-                Publishes::Inlet(publish::properties(&inlet, request.headers(), &found, peer))
-            }
+            (Some(_), Some(inlet)) => Publishes::Inlet(publish::properties(
+                &inlet,
+                request.headers(),
+                &found,
+                &admission,
+                peer,
+            )),
             (Some(_), None) if is_own => Publishes::Ring,
             // Its source comes, or comes again.
             (Some(_), None) => Publishes::Inlet(Vec::new()),
@@ -68,6 +83,8 @@ impl Client {
             every: found.served.api.heartbeat,
             peer: peer.address,
             values: found.values,
+            admission,
+            scopes,
         }
     }
 
@@ -82,6 +99,7 @@ impl Client {
             tokio::select! {
                 end = hearing => end,
                 end = reading => end,
+                ended = self.admission.ended() => Some(close(EXPIRED, reason(ended))),
             }
         };
         let Some(frame) = end else {
@@ -110,12 +128,13 @@ async fn hear(
     beat.tick().await;
     let mut frames = Vec::new();
     loop {
-        let mut has_gap = false;
+        let (mut has_gap, mut denied) = (false, None);
+        let mut entries = Vec::new();
         let stepping = poll_fn(|context| {
             reader.poll_step(context, BATCH_BYTES, |entry| {
                 has_gap |= entry.is_gap;
                 if client.can_hear && !entry.is_gap {
-                    frames.push(frame(&entry.payload, entry.is_text));
+                    entries.push((entry.payload.clone(), entry.is_text));
                 }
             })
         });
@@ -123,6 +142,17 @@ async fn hear(
             step = stepping => Some(step),
             _ = beat.tick() => None,
         };
+        // The ring was locked before, and a plan may have to be noted on disk.
+        for (payload, is_text) in entries {
+            denied = client
+                .admission
+                .take(payload.len(), SystemTime::now())
+                .err();
+            if denied.is_some() {
+                break;
+            }
+            frames.push(frame(&payload, is_text));
+        }
         match step {
             Some(Step::Events) => {}
             Some(Step::End(End::Slow)) => {
@@ -158,10 +188,37 @@ async fn hear(
                 return None;
             }
         }
+        if let Some(denied) = denied {
+            return Some(too_much(gateway, &denied));
+        }
         if has_gap && client.can_hear {
-            return Some(close(CloseCode::Again, "the backend was away: events may be missing"));
+            return Some(close(
+                CloseCode::Again,
+                "the backend was away: events may be missing",
+            ));
         }
     }
+}
+
+/// How a client is closed whose plan has no room.
+pub(super) fn too_much(gateway: &Gateway, denied: &Denied) -> CloseFrame {
+    gateway.counts.refused.throttled.add(1);
+    let seconds = denied.retry_after(SystemTime::now());
+    close(
+        THROTTLED,
+        &format!("{}; it begins anew in {seconds} s", denied.limit),
+    )
+}
+
+/// A message that is no event but a further token: `{"authorization":"Bearer TOKEN"}` and nothing else.
+fn renewal(payload: &[u8]) -> Option<&str> {
+    let rest = payload
+        .trim_ascii()
+        .strip_prefix(b"{\"authorization\":\"Bearer ")?;
+    let token = std::str::from_utf8(rest.strip_suffix(b"\"}")?).ok()?;
+    // Nothing of what a token is made of has to be escaped.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    token.bytes().all(is_plain).then_some(token)
 }
 
 fn frame(payload: &bytes::Bytes, is_text: bool) -> Frame {
@@ -186,10 +243,27 @@ async fn read(
             Ok(_) => continue,
             Err(error) => {
                 let close = close_of(&error);
-                gateway.counts.refused.payload.add(u64::from(close.is_some()));
+                gateway
+                    .counts
+                    .refused
+                    .payload
+                    .add(u64::from(close.is_some()));
                 return close;
             }
         };
+        if let Some(token) = renewal(&payload) {
+            let now = SystemTime::now();
+            if let Err(refusal) = client.admission.renew(token, &client.scopes, now).await {
+                gateway.counts.refused.access.add(1);
+                return Some(close(EXPIRED, refusal.cause.name()));
+            }
+            continue;
+        }
+        let is_taken = !matches!(client.publishes, Publishes::Nowhere);
+        let taken = client.admission.take(payload.len(), SystemTime::now());
+        if let (true, Err(denied)) = (is_taken, taken) {
+            return Some(too_much(gateway, &denied));
+        }
         match &client.publishes {
             Publishes::Nowhere => {
                 gateway.counts.refused.method.add(1);

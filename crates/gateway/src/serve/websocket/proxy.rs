@@ -1,7 +1,7 @@
 //! A client speaks with the backend behind its topic: messages, close codes and reasons go through as they are.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use connect::net::{ClientTls, Line, dial_patient};
 use connect::url::Url;
@@ -17,9 +17,13 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message as Frame};
 
+use super::super::access::reason;
 use super::super::{Peer, backend};
-use super::{Socket, close, close_of, config};
+use super::own::too_much;
+use super::{EXPIRED, Socket, close, close_of, config};
+use crate::access::Admission;
 use crate::gateway::Gateway;
+use crate::plan::Denied;
 
 /// Longest wait for a connection to the backend, its handshakes included.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -46,7 +50,9 @@ pub(super) async fn connect(
     };
     let scheme = if url.is_tls { "wss" } else { "ws" };
     let text = format!("{scheme}://{}{}", url.host_header(), url.target());
-    let mut asked = text.into_client_request().map_err(|error| error.to_string())?;
+    let mut asked = text
+        .into_client_request()
+        .map_err(|error| error.to_string())?;
     let onward = backend::onward(request.headers(), url, peer).map_err(|e| e.to_string())?;
     for (name, value) in &onward {
         if name != hyper::header::HOST {
@@ -54,7 +60,9 @@ pub(super) async fn connect(
         }
     }
     for value in request.headers().get_all(SEC_WEBSOCKET_PROTOCOL) {
-        asked.headers_mut().append(SEC_WEBSOCKET_PROTOCOL, value.clone());
+        asked
+            .headers_mut()
+            .append(SEC_WEBSOCKET_PROTOCOL, value.clone());
     }
     let shaking = async {
         let place = (url.host.as_str(), url.port);
@@ -80,14 +88,22 @@ enum Ended {
     Gone,
     /// The other side takes nothing any more.
     Deaf,
+    /// The plan has no room.
+    Throttled(Denied),
 }
 
-pub(super) async fn run(gateway: Arc<Gateway>, client: Socket, backend: Backend) {
+pub(super) async fn run(
+    gateway: Arc<Gateway>,
+    client: Socket,
+    backend: Backend,
+    admission: Admission,
+) {
     let (mut to_client, mut from_client) = client.split();
     let (mut to_backend, mut from_backend) = backend.socket.split();
     let mut stopping = gateway.stopping();
     let (client_end, backend_end) = tokio::select! {
-        ended = pass(&mut from_client, &mut to_backend, &gateway.counts.published) => match ended {
+        ended = pass(&mut from_client, &mut to_backend, &gateway.counts.published, &admission) => match ended {
+            Ended::Throttled(denied) => throttled(&gateway, &denied),
             Ended::Closed(frame) => (None, Some(frame)),
             Ended::Broke(frame) => {
                 gateway.counts.refused.payload.add(1);
@@ -96,7 +112,8 @@ pub(super) async fn run(gateway: Arc<Gateway>, client: Socket, backend: Backend)
             Ended::Gone => (None, Some(Some(close(CloseCode::Away, "the client has gone")))),
             Ended::Deaf => (Some(Some(close(CloseCode::Error, "the backend has gone"))), None),
         },
-        ended = pass(&mut from_backend, &mut to_client, &gateway.counts.delivered) => match ended {
+        ended = pass(&mut from_backend, &mut to_client, &gateway.counts.delivered, &admission) => match ended {
+            Ended::Throttled(denied) => throttled(&gateway, &denied),
             Ended::Closed(frame) => (Some(frame), None),
             Ended::Broke(frame) => {
                 gateway.counts.refused.backend.add(1);
@@ -108,6 +125,10 @@ pub(super) async fn run(gateway: Arc<Gateway>, client: Socket, backend: Backend)
             }
             Ended::Deaf => (None, Some(Some(close(CloseCode::Away, "the client has gone")))),
         },
+        ended = admission.ended() => {
+            let frame = close(EXPIRED, reason(ended));
+            (Some(Some(frame)), Some(Some(close(CloseCode::Away, "the client's token has ended"))))
+        }
         _ = stopping.wait_for(|is_stopping| *is_stopping) => {
             let frame = close(CloseCode::Away, "restart");
             (Some(Some(frame.clone())), Some(Some(frame)))
@@ -122,11 +143,21 @@ pub(super) async fn run(gateway: Arc<Gateway>, client: Socket, backend: Backend)
     tokio::time::timeout(FAREWELL, farewell).await.ok();
 }
 
+/// How both sides are closed when the plan has no room.
+fn throttled(
+    gateway: &Gateway,
+    denied: &Denied,
+) -> (Option<Option<CloseFrame>>, Option<Option<CloseFrame>>) {
+    let backend = close(CloseCode::Away, "the client's plan has no room");
+    (Some(Some(too_much(gateway, denied))), Some(Some(backend)))
+}
+
 /// Passes messages on until one of the two sides ends.
 async fn pass<A, B>(
     from: &mut SplitStream<WebSocketStream<A>>,
     to: &mut SplitSink<WebSocketStream<B>, Frame>,
     count: &crate::counts::Count,
+    admission: &Admission,
 ) -> Ended
 where
     A: AsyncRead + AsyncWrite + Unpin,
@@ -141,6 +172,9 @@ where
             Some(Err(Error::ConnectionClosed | Error::AlreadyClosed)) | None => return Ended::Gone,
             Some(Err(error)) => return close_of(&error).map_or(Ended::Gone, Ended::Broke),
         };
+        if let Err(denied) = admission.take(frame.len(), SystemTime::now()) {
+            return Ended::Throttled(denied);
+        }
         if to.send(frame).await.is_err() {
             return Ended::Deaf;
         }

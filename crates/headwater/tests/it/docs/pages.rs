@@ -29,6 +29,11 @@ fn gateway() {
 }
 
 #[test]
+fn gateway_access() {
+    page("gateway-access.md");
+}
+
+#[test]
 fn batch_scripts() {
     page("batch-scripts.md");
 }

@@ -6,6 +6,7 @@
 mod apps;
 mod errors;
 mod feed;
+mod gateway;
 mod metrics;
 mod openapi;
 mod query;
@@ -47,6 +48,7 @@ const GROUPS: &[&[Route]] = &[
     errors::ROUTES,
     errors::si::ROUTES,
     state::ROUTES,
+    gateway::ROUTES,
     openapi::ROUTES,
 ];
 
