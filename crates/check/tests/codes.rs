@@ -28,6 +28,13 @@ fn config(diagnostics: &[Diagnostic]) -> CheckConfig {
     }
 }
 
+/// Pages whose examples are apps or queries; documents are judged by the crate that reads them.
+fn judged() -> impl Iterator<Item = &'static CodePage> {
+    CODES
+        .iter()
+        .filter(|page| page.example != Example::Document)
+}
+
 fn diagnose(
     page: &CodePage,
     text: &str,
@@ -55,6 +62,7 @@ fn diagnose(
                 .unwrap_or_default();
             (found, checked)
         }
+        Example::Document => (Vec::new(), Vec::new()),
     }
 }
 
@@ -73,7 +81,7 @@ fn shown(diagnostics: &[Diagnostic], text: &str) -> String {
 #[test]
 fn examples_of_every_code() {
     let mut wrong = Vec::new();
-    for page in CODES {
+    for page in judged() {
         let (parsed, checked) = diagnose(page, page.failing, None);
         if !parsed.iter().chain(&checked).any(|d| d.code == page.code) {
             wrong.push(format!("{} is not given by\n{}\n", page.code, page.failing));
@@ -108,7 +116,7 @@ fn examples_of_every_code() {
 #[test]
 fn fixes_of_every_code() {
     let mut wrong = Vec::new();
-    for page in CODES {
+    for page in judged() {
         let (parsed, checked) = diagnose(page, page.failing, None);
         let all: Vec<Diagnostic> = parsed.into_iter().chain(checked).collect();
         let Some(fix) = all

@@ -8,6 +8,9 @@
 //! Promises: a client library is compiled for its feature alone. Never: a technology that imports
 //! another one's folder, but `cdc`, which reads databases by the connections of `rdbms`.
 
+mod api_spec;
+#[cfg(any(feature = "http", feature = "websocket"))]
+mod attached;
 #[cfg(feature = "aws")]
 pub mod aws;
 #[cfg(feature = "cdc")]

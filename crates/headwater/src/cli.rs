@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use plan::StatisticsLevel;
 
 use crate::command::errors::ErrorsArgs;
+use crate::command::gateway::GatewayArgs;
 use crate::command::secrets::{SecretsArgs, StoreArgs};
 use crate::command::status::StatusArgs;
 use crate::command::tap::TapArgs;
@@ -65,6 +66,7 @@ pub enum Command {
     Apps(AppsArgs),
     Errors(ErrorsArgs),
     State(state::StateArgs),
+    Gateway(GatewayArgs),
     Users(UsersArgs),
     Secrets(SecretsArgs),
     Bench(BenchArgs),
@@ -132,9 +134,9 @@ pub struct ChangeArgs {
     environment, ${file:PATH} is what a file holds, ${secret:NAME} is from the key store (headwater secrets). \
     ${app:dir} in an app is the folder of its file.")]
 pub struct RunArgs {
-    /// App files, or folders of them; may be left out with --http and --state, for apps that are deployed
-    /// to the running server
-    #[arg(required_unless_present = "http", value_name = "APP|DIR")]
+    /// App files, AsyncAPI documents (--gateway), or folders of both; may be left out with --http and --state, for
+    /// apps that are deployed to the running server
+    #[arg(required_unless_present = "http", value_name = "APP|API|DIR")]
     pub apps: Vec<PathBuf>,
     #[command(flatten)]
     pub change: ChangeArgs,
@@ -182,6 +184,10 @@ pub struct RunArgs {
     /// /ready, on-demand queries and the statistics level
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub http: Option<std::net::SocketAddr>,
+    /// Serve the topics of APIs here, such as 127.0.0.1:8280: those of AsyncAPI documents among the apps, and of
+    /// connectors with api='…'; may be repeated
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    pub gateway: Vec<std::net::SocketAddr>,
     /// Additional host name accepted by --http; requests for any other host are refused, to protect
     /// against requests sent by web pages
     #[arg(long, value_name = "NAME", requires = "http")]

@@ -83,6 +83,7 @@ fn run(command: Command, output: &Output, process: server::process::Process) -> 
         Command::Undeploy(args) => command::deploy::undeploy(&args, output),
         Command::Scripts(args) => command::scripts::run(&args, output),
         Command::Apps(args) => command::deploy::apps(&args, output),
+        Command::Gateway(args) => command::gateway::run(&args, output),
         Command::State(args) => command::state::run(&args, output),
         Command::Users(args) => command::users::run(args, output),
         Command::Secrets(args) => command::secrets::run(args, output),

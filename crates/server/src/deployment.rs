@@ -11,6 +11,7 @@ use check::codes::option as code;
 use check::validate::{Deployed, Setting};
 use check::{CheckConfig, Producer, check};
 use connect::registry::Registry;
+use gateway::document::{self, Document};
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::source::LineIndex;
 use lang::substitute::{APP_DIR, Substituted};
@@ -18,6 +19,7 @@ use lang::{Parsed, overrides, parse, substitute};
 use plan::Plan;
 
 use crate::absent;
+use crate::apis;
 use crate::config::Config;
 use crate::error::Error;
 use crate::secrets::{Opened, Secrets};
@@ -67,7 +69,7 @@ impl LoadOptions {
     }
 }
 
-/// One app, judged.
+/// One app, or the document of an API, judged.
 #[derive(Clone, Debug)]
 pub struct LoadedApp {
     pub file: String,
@@ -80,9 +82,11 @@ pub struct LoadedApp {
     /// The text with the values of its variables put in.
     pub text_as_run: String,
     /// `--set` with the values of its variables put in.
-    sets_as_run: Vec<String>,
-    /// `None` if a diagnostic is an error.
+    pub(crate) sets_as_run: Vec<String>,
+    /// `None` if a diagnostic is an error, and of a document.
     pub plan: Option<Plan>,
+    /// What the document of an API says; `None` of an app.
+    pub document: Option<Box<Document>>,
 }
 
 /// An app that may run. Two are equal if they were made from one text, with the same overrides.
@@ -91,6 +95,8 @@ pub struct ReadyApp {
     pub plan: Arc<Plan>,
     text: String,
     sets: Vec<String>,
+    /// What documents of APIs add to it.
+    topics: String,
 }
 
 impl ReadyApp {
@@ -101,7 +107,10 @@ impl ReadyApp {
 
 impl PartialEq for ReadyApp {
     fn eq(&self, other: &ReadyApp) -> bool {
-        self.name() == other.name() && self.text == other.text && self.sets == other.sets
+        self.name() == other.name()
+            && self.text == other.text
+            && self.sets == other.sets
+            && self.topics == other.topics
     }
 }
 
@@ -116,6 +125,35 @@ impl LoadedApp {
 /// The files behind the arguments: files as they are, of a directory every `*.siddhi` in the order
 /// of the names.
 pub fn find_files(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    find(arguments, &|_| false)
+}
+
+/// As [`find_files`], and of a directory also the documents of APIs.
+pub fn find_all(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    find(arguments, &is_document_file)
+}
+
+/// The documents of APIs in a directory, in the order of their names.
+pub fn find_documents(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(Error::file("read folder", directory))? {
+        let path = entry.map_err(Error::file("read folder", directory))?.path();
+        if is_document_file(&path) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Other files may have such names as well.
+fn is_document_file(path: &Path) -> bool {
+    document::may_be_document(path)
+        && path.is_file()
+        && std::fs::read_to_string(path).is_ok_and(|text| document::is_document(&text))
+}
+
+fn find(arguments: &[PathBuf], also: &dyn Fn(&Path) -> bool) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for argument in arguments {
         if !argument.is_dir() {
@@ -125,7 +163,8 @@ pub fn find_files(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(argument).map_err(Error::file("read folder", argument))? {
             let path = entry.map_err(Error::file("read folder", argument))?.path();
-            if path.is_file() && path.extension().is_some_and(|e| e == "siddhi") {
+            let is_app = || path.is_file() && path.extension().is_some_and(|e| e == "siddhi");
+            if is_app() || also(&path) {
                 found.push(path);
             }
         }
@@ -155,7 +194,17 @@ fn read_standard_input() -> Result<AppText, Error> {
 
 /// Reads the files behind the arguments; `-` is standard input.
 pub fn read_texts(arguments: &[PathBuf]) -> Result<Vec<AppText>, Error> {
-    find_files(arguments)?
+    read_files(find_files(arguments)?)
+}
+
+/// As [`read_texts`], with the documents of APIs.
+pub fn read_all(arguments: &[PathBuf]) -> Result<Vec<AppText>, Error> {
+    read_files(find_all(arguments)?)
+}
+
+/// Reads files as they are.
+pub fn read_files(files: Vec<PathBuf>) -> Result<Vec<AppText>, Error> {
+    files
         .into_iter()
         .map(|path| {
             if path == Path::new(STANDARD_INPUT) {
@@ -180,6 +229,30 @@ pub fn read_texts(arguments: &[PathBuf]) -> Result<Vec<AppText>, Error> {
 /// Parses, changes and checks the apps together. Faults in the apps are in their diagnostics; an
 /// error is a fault in how the command was used.
 pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, Error> {
+    let is_document: Vec<bool> = texts.iter().map(apis::is_document).collect();
+    if !is_document.contains(&true) {
+        return load_apps(texts, options);
+    }
+    let apps = texts
+        .iter()
+        .zip(&is_document)
+        .filter(|(_, is_document)| !**is_document);
+    let apps: Vec<AppText> = apps.map(|(text, _)| text.clone()).collect();
+    let mut apps = load_apps(&apps, options)?.into_iter();
+    let in_order =
+        texts
+            .iter()
+            .zip(is_document)
+            .filter_map(|(text, is_document)| match is_document {
+                true => Some(apis::load(text)),
+                false => apps.next(),
+            });
+    let mut loaded: Vec<LoadedApp> = in_order.collect();
+    apis::judge_together(&mut loaded, options.must_run);
+    Ok(loaded)
+}
+
+fn load_apps(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, Error> {
     let opened = options.secrets.open();
     let variable = |app: &AppText, name: &str| {
         if name == APP_DIR {
@@ -258,7 +331,10 @@ fn unknown_set(setting: &str, apps: &[LoadedApp]) -> Option<Error> {
 pub fn twins(apps: &[LoadedApp]) -> Vec<String> {
     let mut found = Vec::new();
     for (i, app) in apps.iter().enumerate() {
-        if let Some(twin) = apps[..i].iter().find(|other| other.name == app.name) {
+        let is_twin = |other: &&LoadedApp| {
+            other.name == app.name && other.document.is_none() && app.document.is_none()
+        };
+        if let Some(twin) = apps[..i].iter().find(is_twin) {
             found.push(format!(
                 "two apps have the name '{}': '{}' and '{}'; give one of them another @app:name",
                 app.name, twin.file, app.file
@@ -395,6 +471,7 @@ fn judge(
         text_as_run: text.text.to_string(),
         sets_as_run: Vec::new(),
         plan,
+        document: None,
     }
 }
 
@@ -432,8 +509,11 @@ fn deployed(config: &Config) -> Deployed {
     }
 }
 
-/// The name that an app has by its text or, without `@app:name`, by its file.
+/// The name that an app has by its text or, without `@app:name`, by its file; a document has its file's as a whole.
 pub(crate) fn name_of(app: &AppText) -> String {
+    if apis::is_document(app) {
+        return app.file.clone();
+    }
     let parsed = parse(&app.text);
     overrides::app_name(&parsed.app).map_or_else(|| name_of_file(&app.file), str::to_owned)
 }
@@ -453,8 +533,9 @@ fn refuse_twins(apps: &[LoadedApp]) -> Result<(), Error> {
 /// The apps that may run, with the options of their data sources filled in.
 pub fn ready(apps: Vec<LoadedApp>, config: &Config) -> Result<Vec<ReadyApp>, Error> {
     refuse_twins(&apps)?;
+    let all = apis::apis(&apps);
     let mut ready = Vec::new();
-    for app in apps {
+    for app in apps.into_iter().filter(|app| app.document.is_none()) {
         let mut plan = app
             .plan
             .ok_or_else(|| Error::Refused(format!("app '{}' has errors: see above", app.name)))?;
@@ -465,7 +546,9 @@ pub fn ready(apps: Vec<LoadedApp>, config: &Config) -> Result<Vec<ReadyApp>, Err
             )));
         }
         fill_data_sources(&mut plan, config)?;
+        let topics = apis::attach(&mut plan, &all);
         ready.push(ReadyApp {
+            topics,
             plan: Arc::new(plan),
             text: app.text_as_run,
             sets: app.sets_as_run,

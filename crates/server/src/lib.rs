@@ -10,6 +10,7 @@
 mod absent;
 pub mod access;
 mod activity;
+pub mod apis;
 pub mod ask;
 mod backoff;
 pub mod backups;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use connect::answer::{AnswerClass, AnswerCounts};
 use connect::arrivals::Arrivals;
 use connect::component::Progress;
+use gateway::{Counts, Gateway};
 
 use crate::families::{self, Families, Family as Read, Labels};
 use crate::presence::Presence;
@@ -236,6 +237,8 @@ pub struct Metrics {
     pub arrivals: OnceLock<Arc<Arrivals>>,
     /// Batch scripts, where there are any.
     pub scripts: OnceLock<Scripts>,
+    /// The gateway, where there is one.
+    pub gateway: OnceLock<Arc<Gateway>>,
 }
 
 /// What a number is found again by when its app is made anew.
@@ -446,7 +449,24 @@ impl Metrics {
         if let Some(scripts) = self.scripts.get() {
             scripts.read(&mut page);
         }
+        if let Some(gateway) = self.gateway.get() {
+            gateway_families(&mut page, gateway.counts());
+        }
         page.finish()
+    }
+}
+
+fn gateway_families(page: &mut Families, counts: &Counts) {
+    for (name, help, value) in GATEWAY_FAMILIES {
+        page.begin(name, help);
+        page.put(Labels::new(), value(counts));
+    }
+    page.begin(
+        "headwater_gateway_refused_total",
+        "Requests and messages that the gateway has refused, by cause",
+    );
+    for (cause, count) in counts.refused.all() {
+        page.put(vec![("cause", cause.to_owned())], count as f64);
     }
 }
 
@@ -511,6 +531,44 @@ fn table_families(page: &mut Families, apps: &[Arc<AppMetrics>]) {
         }
     }
 }
+
+const GATEWAY_FAMILIES: &[Family<Counts>] = &[
+    (
+        "headwater_gateway_connections",
+        "Connections of the gateway that are open",
+        |counts| counts.connections.get() as f64,
+    ),
+    (
+        "headwater_gateway_sse_streams",
+        "Streams of server-sent events that are held open",
+        |counts| counts.sse.get() as f64,
+    ),
+    (
+        "headwater_gateway_websockets",
+        "WebSocket connections that are open",
+        |counts| counts.websockets.get() as f64,
+    ),
+    (
+        "headwater_gateway_published_total",
+        "Events that came to topics of the gateway",
+        |counts| counts.published.get() as f64,
+    ),
+    (
+        "headwater_gateway_delivered_total",
+        "Events that were given to clients of the gateway",
+        |counts| counts.delivered.get() as f64,
+    ),
+    (
+        "headwater_gateway_gaps_total",
+        "Gaps that clients were told of: they had missed events",
+        |counts| counts.gaps.get() as f64,
+    ),
+    (
+        "headwater_gateway_slow_total",
+        "Clients that were disconnected because they read too slowly",
+        |counts| counts.slow.get() as f64,
+    ),
+];
 
 const ARRIVALS_FAMILIES: &[Family<Arrivals>] = &[
     (

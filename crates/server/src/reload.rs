@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gateway::model::Api;
 use plan::Plan;
 
 use crate::build::engine_of;
@@ -74,6 +75,8 @@ pub struct Reload {
     pub may_drop: BTreeSet<String>,
     /// New apps whose listeners have no port, or whose sources fail, are not kept.
     pub must_start: bool,
+    /// What documents say from now on; `None`: what they say already.
+    pub apis: Option<Vec<Api>>,
 }
 
 impl Server {
@@ -122,6 +125,7 @@ impl Server {
             is_same_config,
             may_drop: BTreeSet::new(),
             must_start: false,
+            apis: None,
         })
     }
 
@@ -146,6 +150,11 @@ impl Server {
             self.common.shared.renew(&names)
         });
         let (old, handed) = self.end_groups(&reload.leaving);
+        let gateway = self.gateway.clone();
+        let old_apis = gateway
+            .as_ref()
+            .zip(reload.apis)
+            .map(|(gateway, apis)| gateway.set_documents(apis));
         let old_config = std::mem::replace(&mut self.config, reload.config);
         self.common.settings = settings(&self.config);
         self.common.waits_for_stores = false;
@@ -166,6 +175,9 @@ impl Server {
                 "reload failed; restoring the previous apps"
             );
             self.config = old_config;
+            if let Some((gateway, apis)) = gateway.zip(old_apis) {
+                gateway.set_documents(apis);
+            }
             self.common.settings = settings(&self.config);
             self.common.drop_state_of = old_drops;
             self.begin(old, Some(&handed), None)

@@ -1,15 +1,19 @@
 //! A running server: makes all groups and launches them, watches for the end, stops them in order.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use check::Catalog;
 use connect::arrivals::Arrivals;
 use connect::component::{DATA_SOURCES, Setting};
+use connect::net::gateway::GatewaySlot;
 use connect::registry::Registry;
 use connect::shared::Shared;
+use gateway::Gateway;
+use gateway::access::Access;
+use gateway::model::Api;
 use plan::Plan;
 
 use crate::activity::ActivityTracker;
@@ -68,6 +72,27 @@ pub struct RunOptions {
     pub error_limits: Limits,
     /// Secrets, which what is kept of rejected events shows only in payloads.
     pub hidden: Hidden,
+    /// APIs of documents that the gateway serves; `None`: there is no gateway.
+    pub apis: Option<Vec<Api>>,
+}
+
+/// What the gateway manages, kept beside the state of the apps.
+fn open_access(dir: Option<&Path>) -> Result<Arc<Access>, Error> {
+    Access::open(dir, SystemTime::now()).map_err(|error| {
+        let mut message = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(inner) = cause {
+            message.push_str(&format!(": {inner}"));
+            cause = inner.source();
+        }
+        match dir {
+            Some(dir) => Error::State {
+                path: dir.to_owned(),
+                message,
+            },
+            None => Error::Refused(message),
+        }
+    })
 }
 
 /// Stops a server, or has it read its apps again, from another thread; also one that is still starting.
@@ -123,6 +148,7 @@ pub struct Server {
     pub(crate) requests: Requests,
     asker: Asker,
     liveness: Liveness,
+    pub(crate) gateway: Option<Arc<Gateway>>,
 }
 
 impl Server {
@@ -156,7 +182,22 @@ impl Server {
             arrivals.limit(max);
         }
         common.metrics.arrivals.set(arrivals).ok();
+        let access = match &options.apis {
+            None => None,
+            Some(_) => Some(open_access(options.state.as_deref())?),
+        };
+        let gateway = options.apis.zip(access).map(|(apis, access)| {
+            let gateway = Gateway::new(&common.shared, access);
+            gateway.set_documents(apis);
+            common
+                .shared
+                .get::<GatewaySlot>()
+                .set(Arc::clone(&gateway) as _);
+            common.metrics.gateway.set(Arc::clone(&gateway)).ok();
+            gateway
+        });
         let mut server = Server {
+            gateway,
             common,
             state,
             config: options.config,
@@ -204,6 +245,11 @@ impl Server {
     pub(crate) fn list_asked(&self) {
         self.asker
             .set(self.running.iter().flat_map(Running::asked).collect());
+    }
+
+    /// The gateway, where this server has one.
+    pub fn gateway(&self) -> Option<&Arc<Gateway>> {
+        self.gateway.as_ref()
     }
 
     pub fn metrics(&self) -> &Arc<Metrics> {

@@ -52,6 +52,32 @@ fn main() -> std::io::Result<()> {
 /// First inputs that need no reference material.
 const OWN: &[(&str, &[&str])] = &[
     (
+        "asyncapi",
+        &[
+            include_str!("../../../examples/gateway/ticks.yaml"),
+            "asyncapi: 2.6.0\ninfo: { title: A, version: '1' }\nchannels: { /a/{b}: { subscribe: { security: [ { j: [ s ] } ] } } }\n\
+             components: { securitySchemes: { j: { type: oauth2, flows: {} } } }\n\
+             x-headwater: { issuers: [ { issuer: i, algorithms: [ RS256 ] } ], plans: { P: { events: 2/min } } }\n",
+            "{\"asyncapi\": \"3.1.0\", \"info\": {\"title\": \"T\", \"version\": \"1\"}, \"channels\": {\"a\": {\"$ref\": \"#/channels/a\"}}}",
+            "a: &x [ *x ]\nb: !!str 1\nc: |\n  text\n",
+        ],
+    ),
+    // The examples of RFC 7515 and RFC 8037, and what requests carry tokens in.
+    (
+        "token",
+        &[
+            "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlL\
+             mNvbS9pc19yb290Ijp0cnVlfQ.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+            "eyJhbGciOiJub25lIn0.eyJpc3MiOiJqb2UifQ.",
+            r#"{"keys":[{"kty":"EC","crv":"P-256","kid":"1","use":"sig","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+             "y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"},{"kty":"OKP","crv":"Ed25519","alg":"EdDSA",
+             "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#,
+            "mqtt, bearer, e.e.e, v2",
+            "a=b; access_token=e.e.e; c=d",
+            "a=1&access_token=e%2Ee.e&apikey=hwk_1_x",
+        ],
+    ),
+    (
         "cron",
         &[
             "....*/5 * * * * ?",

@@ -1,6 +1,7 @@
 //! The pages behind `headwater explain E0123`: what each code means, why, and how to mend it, with
 //! an example that fails and one that does not. The tests run both.
 
+pub mod api;
 pub mod check;
 pub mod option;
 mod syntax;
@@ -14,6 +15,8 @@ pub enum Example {
     App,
     /// On-demand queries.
     OnDemand,
+    /// Documents of APIs.
+    Document,
 }
 
 /// One code.
@@ -80,6 +83,7 @@ const AREAS: &[&[CodePage]] = &[
     check::AREAS[4],
     check::AREAS[5],
     check::AREAS[6],
+    api::CODES,
 ];
 
 const fn total(areas: &[&[CodePage]]) -> usize {

@@ -570,6 +570,7 @@ mod tests {
         found.extend(match example {
             Example::App => parse(&text.text).diagnostics,
             Example::OnDemand => parse_on_demand(&text.text).1,
+            Example::Document => Vec::new(),
         });
         found
     }

@@ -101,6 +101,7 @@ pub fn tell_if_open(source: &str, (host, port): (&str, u16), confine: &str) {
 
 /// A port that is listened on, until it is told to stop.
 pub struct Listening {
+    address: SocketAddr,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     /// Held by every connection; all of them together mean that none is left.
@@ -126,14 +127,21 @@ impl Listening {
             connections_max,
         };
         let connections = Arc::clone(&accepting.connections);
+        let address = accepting.listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
         let task = workers.next().spawn(accepting.run(serve, stopped));
         Ok(Listening {
+            address,
             stop,
             task,
             connections,
             connections_max,
         })
+    }
+
+    /// Where it listens; with a port also where none was named.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Accepts no more, and gives the connections the sign to stop.

@@ -7,6 +7,8 @@
 
 mod broker_sink;
 mod dial;
+pub mod events;
+pub mod gateway;
 pub mod http_client;
 mod in_flight;
 mod ingress;
@@ -14,6 +16,7 @@ mod jks;
 mod keystore;
 mod listen;
 mod liveness;
+mod outgoing;
 mod pace;
 mod ports;
 pub mod request_reply;
@@ -22,6 +25,7 @@ mod shared;
 pub mod testing;
 pub mod tls;
 mod traffic;
+pub mod websub;
 
 use std::future::Future;
 use std::io;
@@ -39,6 +43,7 @@ pub use ingress::{Body, Delivery, Ingress, Receiver, Unpushed, place_of, reads_t
 pub use keystore::KeyStore;
 pub use listen::{Accepts, Listening, SocketOptions, tell_if_open};
 pub use liveness::{Liveness, QUIET};
+pub use outgoing::Outgoing;
 pub use pace::{Clock, Crowd, Idle, Late, Pace};
 pub use ports::{Lease, Port, Ports, Protocol, Served};
 pub use shared::{STOP_GRACE, SharedListener, Stay};

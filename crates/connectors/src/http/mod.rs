@@ -26,16 +26,19 @@ use plan::spec::ConnectorSpec;
 
 use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use connect::error::Error;
+use connect::net::gateway::Protocol;
 use connect::net::request_reply::{self, Calls, ResponseSource};
 use connect::option::Settings;
 
+use crate::attached::{TopicSink, is_attached};
+
+#[cfg(all(feature = "full", any(test, feature = "testing")))]
+pub(crate) use connect::net::events;
 pub use hub::HUB;
 #[cfg(all(feature = "full", any(test, feature = "testing")))]
 pub(crate) use hub::read_form;
 #[cfg(all(feature = "full", any(test, feature = "testing")))]
 pub(crate) use simple::check_requests;
-#[cfg(all(feature = "full", any(test, feature = "testing")))]
-pub(crate) use sse::events;
 
 use request::Answer;
 
@@ -107,6 +110,9 @@ impl Connector for HttpConnector {
         Ok(match setup.transport.ty.as_str() {
             "http-service-response" | "http-response" => {
                 Box::new(service::ResponseSink::new(setup)?)
+            }
+            "sse-server" if is_attached(setup.transport) => {
+                Box::new(TopicSink::new(setup, SPECS, Protocol::Sse)?)
             }
             "sse-server" => Box::new(sse::SseServer::new(setup)?),
             _ => Box::new(sink::HttpSink::new(setup)?),

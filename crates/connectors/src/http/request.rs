@@ -22,10 +22,9 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::Service;
 use super::hub::{self, Desk};
-use super::sse::Outgoing;
 use crate::origin::Origins;
 use connect::arrivals::{Account, Arrivals};
-use connect::net::{Clock, Crowd, Delivery, Ingress, Late, Pace};
+use connect::net::{Clock, Crowd, Delivery, Ingress, Late, Outgoing, Pace};
 use connect::retry::Burst;
 use connect::url::decode;
 

@@ -1,6 +1,7 @@
 //! HTTP as a client: the `http` sink, calls with their responses, server-sent events; and the
 //! options that listeners and clients share.
 
+use crate::api_spec;
 use plan::spec::{
     ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionStatus, OptionType, Payload, Rule,
     Status, TEXT_OR_BYTES, bool, int, list, millis, text,
@@ -475,8 +476,7 @@ define stream Trades (symbol string, price double);",
             "URL on which clients connect; `https` turns TLS on.",
         )
         .url(HTTP_URL)
-        .test(SSE_HEARD)
-        .required(),
+        .test(SSE_HEARD),
         WORKERS.status(OptionStatus::Ignored),
         list(
             "headers",
@@ -486,7 +486,16 @@ define stream Trades (symbol string, price double);",
         TRUSTSTORE.status(OptionStatus::Ignored),
         TRUSTSTORE_PASSWORD.status(OptionStatus::Ignored),
         CLIENT_BOOTSTRAP.status(OptionStatus::Ignored),
+        api_spec::API,
+        api_spec::VERSION,
+        api_spec::TOPIC,
+        api_spec::PARAMETER,
+        api_spec::SCOPES,
+        api_spec::PLANS,
+        api_spec::HISTORY,
+        api_spec::SLOW,
     ],
+    rules: &[Rule::ExactlyOne(&["server.url", "api"]), api_spec::TOGETHER],
     exposes_service: true,
     ..ConnectorSpec::new(
         ConnectorKind::Sink,

@@ -16,12 +16,14 @@ mod session;
 
 use std::time::Duration;
 
+use crate::attached::{TopicSink, TopicSource, is_attached};
 use crate::spec::websocket::CONNECTORS;
 use plan::spec::ConnectorSpec;
 
 use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use connect::error::Error;
 use connect::mapper;
+use connect::net::gateway::Protocol;
 use connect::option::Settings;
 
 /// All that is WebSocket.
@@ -44,6 +46,9 @@ impl Connector for WebSocketConnector {
 
     fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
         Ok(match setup.transport.ty.as_str() {
+            "websocket-server" if is_attached(setup.transport) => {
+                Box::new(TopicSource::new(setup, CONNECTORS, Protocol::WebSocket)?)
+            }
             "websocket-server" => Box::new(server::ServerSource::new(setup)?),
             _ => Box::new(client::ClientSource::new(setup)?),
         })
@@ -51,6 +56,9 @@ impl Connector for WebSocketConnector {
 
     fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
         Ok(match setup.transport.ty.as_str() {
+            "websocket-server" if is_attached(setup.transport) => {
+                Box::new(TopicSink::new(setup, CONNECTORS, Protocol::WebSocket)?)
+            }
             "websocket-server" => Box::new(server::ServerSink::new(setup)?),
             _ => Box::new(client::ClientSink::new(setup)?),
         })

@@ -1,7 +1,9 @@
 //! WebSocket, as client and as server.
 
+use crate::api_spec;
 use plan::spec::{
-    ConnectorKind, ConnectorSpec, OptionSpec, Status, TEXT_OR_BYTES, bool, int, list, text,
+    ConnectorKind, ConnectorSpec, Fact, OptionSpec, Rule, Status, TEXT_OR_BYTES, bool, int, list,
+    text,
 };
 
 const ORDER: &str = "headwater::websocket::a_server_gets_and_gives_every_row_in_order";
@@ -47,13 +49,28 @@ const CLIENT: &[OptionSpec] = &[
     text("truststore.password", "Password of the trust store.").test(TLS),
 ];
 
-const fn server(test: &'static str) -> [OptionSpec; 8] {
+const RULES: &[Rule] = &[
+    Rule::AnyOf(&["host", "api"]),
+    Rule::AnyOf(&["port", "api"]),
+    api_spec::TOGETHER,
+    api_spec::no_port(&["host"], &[Fact::Given("api"), Fact::Given("host")]),
+    api_spec::no_port(&["port"], &[Fact::Given("api"), Fact::Given("port")]),
+];
+
+const fn server(test: &'static str) -> [OptionSpec; 16] {
     [
-        text("host", "Address to listen on.").test(test).required(),
+        api_spec::API,
+        api_spec::VERSION,
+        api_spec::TOPIC,
+        api_spec::PARAMETER,
+        api_spec::SCOPES,
+        api_spec::PLANS,
+        api_spec::HISTORY,
+        api_spec::SLOW,
+        text("host", "Address to listen on.").test(test),
         int("port", "", "Port to listen on.")
             .range(0, 65_535)
-            .test(test)
-            .required(),
+            .test(test),
         list(
             "sub.protocol",
             "Sub-protocols that are spoken; the first that the client speaks as well is chosen.",
@@ -114,6 +131,7 @@ pub const SERVER_SOURCE: ConnectorSpec = ConnectorSpec {
 define stream Trades (symbol string, price double);",
     payloads: TEXT_OR_BYTES,
     options: &server(READ),
+    rules: RULES,
     exposes_service: true,
     ..ConnectorSpec::new(
         ConnectorKind::Source,
@@ -129,6 +147,7 @@ pub const SERVER_SINK: ConnectorSpec = ConnectorSpec {
 define stream Trades (symbol string, price double);",
     payloads: TEXT_OR_BYTES,
     options: &server(ALL),
+    rules: RULES,
     exposes_service: true,
     ..ConnectorSpec::new(
         ConnectorKind::Sink,

@@ -9,6 +9,7 @@ pub mod errors;
 pub mod eval;
 pub mod explain;
 pub mod fmt;
+pub mod gateway;
 pub mod man;
 pub mod new;
 pub mod query;

@@ -1,6 +1,7 @@
 //! `headwater run`.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use connect::component::SETTING_DIR;
+use gateway::Listener;
+use gateway::model::Api;
 use server::access::users;
 use server::config::{Config, Extension};
 use server::deploy::{Deployer, Deployment, DeploymentFolder};
@@ -103,6 +106,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
             stop: stop.clone(),
             grace: args.grace,
             hidden: output.hidden.clone(),
+            apis: (!args.gateway.is_empty()).then_some(apps.apis),
             error_limits: Limits {
                 bytes_max: args.errors_max,
                 age_max: args.errors_age,
@@ -117,6 +121,8 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         }
         started => started?,
     };
+    // Before anybody can ask whether the server is ready.
+    let listeners = listen(&server, &args.gateway)?;
     let pushing = otlp.map(|otlp| otlp.start(Arc::clone(server.metrics())));
     let pushing = pushing.transpose()?;
     let (deployer, orders) = Deployer::new(stop.clone());
@@ -147,6 +153,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         sql: crate::sql::of_server(asked_store, &args.sql)?,
         scripts: scripts.clone(),
         hidden: output.hidden.clone(),
+        gateway: server.gateway().cloned(),
     };
     let http = http.map(|options| server::http::serve(&options, services));
     let http = http.transpose()?;
@@ -186,12 +193,17 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
             }
             result
         });
+        if let Some(gateway) = server.gateway() {
+            gateway.settle();
+        }
     };
     drop(orders);
     manager.stopping();
     progress.clear();
     // They write to the store, and to the apps.
     drop(running_scripts);
+    // Publishers get their answers while the apps still run.
+    listeners.into_iter().for_each(Listener::stop);
     let end = server.stop();
     drop(http);
     drop(pushing);
@@ -315,6 +327,31 @@ fn http_options(args: &RunArgs, state: Option<&Path>) -> Option<HttpOptions> {
     })
 }
 
+/// Serves the gateway at each of its addresses.
+fn listen(server: &Server, addresses: &[SocketAddr]) -> anyhow::Result<Vec<Listener>> {
+    let Some(gateway) = server.gateway() else {
+        return Ok(Vec::new());
+    };
+    let listen = |address: &SocketAddr| {
+        let listening = gateway.listen(*address, None);
+        listening.with_context(|| format!("the gateway cannot listen on {address}"))
+    };
+    let listeners = addresses
+        .iter()
+        .map(listen)
+        .collect::<anyhow::Result<Vec<Listener>>>()?;
+    for api in gateway.apis() {
+        tracing::info!(
+            api = api.name,
+            version = api.version,
+            path = api.bases[0],
+            topics = api.topics.len(),
+            "API is served"
+        );
+    }
+    Ok(listeners)
+}
+
 /// A certificate that was renewed counts for the next connections.
 fn reload_tls(http: Option<&Http>) {
     if let Some(Err(cause)) = http.map(Http::reload_tls) {
@@ -343,6 +380,8 @@ struct ReadApps {
     /// How they were read.
     options: LoadOptions,
     ready: Vec<ReadyApp>,
+    /// What documents say.
+    apis: Vec<Api>,
     /// Apps whose saved state may be dropped, as was allowed when they were deployed.
     may_drop: BTreeSet<String>,
 }
@@ -359,8 +398,10 @@ fn read_apps(
     let mut may_drop = BTreeSet::new();
     let of_folder = folder.as_ref().map(|folder| folder.path().to_owned());
     for path in &args.apps {
-        if of_folder.as_ref() != Some(path) {
-            texts.extend(deployment::read_texts(std::slice::from_ref(path))?);
+        match of_folder.as_ref() == Some(path) {
+            // Its apps are read below; a document is not deployed.
+            true => texts.extend(deployment::read_files(deployment::find_documents(path)?)?),
+            false => texts.extend(deployment::read_all(std::slice::from_ref(path))?),
         }
     }
     if let Some(folder) = folder {
@@ -376,12 +417,23 @@ fn read_apps(
     if check::show(&apps, output) {
         return Ok(None);
     }
+    if args.gateway.is_empty()
+        && let Some(api) = apps.iter().find(|app| app.document.is_some())
+    {
+        let message = format!(
+            "'{}' is the document of an API: say where it is served with --gateway ADDRESS",
+            api.file
+        );
+        return Err(Error::Usage(message).into());
+    }
     let config = options.config.clone().unwrap_or_default();
+    let apis = server::apis::apis(&apps);
     let ready = deployment::ready(apps, &config)?;
     Ok(Some(ReadApps {
         texts,
         options,
         ready,
+        apis,
         may_drop,
     }))
 }
@@ -480,12 +532,23 @@ fn try_reload(
     let config = apps.options.config.clone().unwrap_or_default();
     let mut reload = server.plan_reload(apps.ready, config)?;
     reload.may_drop = apps.may_drop;
+    let gateway = server.gateway().cloned();
+    let has_new_apis = gateway
+        .as_ref()
+        .is_some_and(|gateway| !gateway.has_documents(&apps.apis));
     let change = reload.change.clone();
     if change.is_empty() {
-        tracing::info!("apps reloaded: nothing has changed");
+        match gateway.filter(|_| has_new_apis) {
+            Some(gateway) => {
+                tracing::info!(apis = apps.apis.len(), "APIs reloaded");
+                gateway.set_documents(apps.apis);
+            }
+            None => tracing::info!("apps reloaded: nothing has changed"),
+        }
         deployment.set(apps.texts, apps.options);
         return Ok(None);
     }
+    reload.apis = has_new_apis.then_some(apps.apis);
     tracing::info!(%change, "reloading apps");
     server.reload(reload)?;
     deployment.set(apps.texts, apps.options);

@@ -67,7 +67,7 @@ impl Watch {
     }
 
     fn look(&self) -> BTreeMap<PathBuf, Seen> {
-        let apps = deployment::find_files(&self.apps).unwrap_or_default();
+        let apps = deployment::find_all(&self.apps).unwrap_or_default();
         let scripts = crate::sql::script_files(&self.scripts).unwrap_or_default();
         let files = apps.into_iter().chain(self.config.clone()).chain(scripts);
         files

@@ -30,6 +30,8 @@ mod email_source;
 mod errors;
 mod eventstore;
 mod file_events;
+mod gateway;
+mod gateway_access;
 mod grpc;
 mod http;
 mod http_answers;

@@ -76,6 +76,8 @@ pub struct Services {
     pub scripts: Scripts,
     /// What no answer shows.
     pub hidden: Hidden,
+    /// Where there is one.
+    pub gateway: Option<Arc<gateway::Gateway>>,
 }
 
 /// Where and for whom a server listens.

@@ -17,8 +17,9 @@ pub struct EgressPolicy {
     allowed: Vec<Network>,
 }
 
+/// Addresses whose first bits are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Network {
+pub struct Network {
     first: IpAddr,
     /// How many bits of it count.
     bits: u8,
@@ -100,9 +101,15 @@ impl EgressPolicy {
     }
 }
 
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first, self.bits)
+    }
+}
+
 impl Network {
     /// `10.0.0.0/8`, `fd00::/8`, or one address.
-    fn parse(text: &str) -> Option<Network> {
+    pub fn parse(text: &str) -> Option<Network> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits.parse().ok()?)),
             None => (text, None),
@@ -113,7 +120,8 @@ impl Network {
         (bits <= most).then_some(Network { first, bits })
     }
 
-    fn has(&self, address: IpAddr) -> bool {
+    /// Is the address, of the same version, among them?
+    pub fn has(&self, address: IpAddr) -> bool {
         match (self.first, address) {
             (IpAddr::V4(first), IpAddr::V4(address)) => {
                 let differs = first.to_bits() ^ address.to_bits();

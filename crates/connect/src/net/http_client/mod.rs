@@ -15,6 +15,6 @@ pub mod headers;
 pub use answer::check_answer;
 pub use client::{Answer, Client, ClientOptions, Proxy, has_body, within};
 pub use connection::{AnswerBody, OutgoingRequest};
-pub use egress_policy::{EgressDenied, EgressPolicy};
+pub use egress_policy::{EgressDenied, EgressPolicy, Network};
 pub use fetch::Fetch;
 pub use headers::{add as add_headers, basic, body, content_type, form, hex, secret};

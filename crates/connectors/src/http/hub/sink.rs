@@ -22,6 +22,7 @@ use connect::component::{Payload, Sink, SinkSetup};
 use connect::error::Error;
 use connect::message::{Message, Undelivered};
 use connect::net::http_client::headers;
+use connect::net::websub::{self, Digest};
 use connect::option::Dynamic;
 use connect::option::Settings;
 use connect::url::Url;
@@ -38,7 +39,7 @@ pub(super) struct HubSink {
     http: HttpSink,
     hub_id: String,
     topic: Dynamic,
-    /// `<url>; rel="hub"`, where the address of the hub is known.
+    /// The address of the hub, where it is known.
     hub_link: Option<String>,
     columns: Columns,
     by_topic: HashMap<String, Vec<Arc<Subscriber>>>,
@@ -87,9 +88,7 @@ impl Subscriber {
     }
 
     fn signature(&self, body: &[u8]) -> Option<HeaderValue> {
-        let tag = hmac::sign(self.key.as_ref()?, body);
-        let text = format!("sha256={}", headers::hex(tag.as_ref()));
-        HeaderValue::from_str(&text).ok()
+        Digest::Sha256.signature(self.key.as_ref()?, body)
     }
 }
 
@@ -140,9 +139,7 @@ impl HubSink {
             .ok_or_else(|| settings.refused("option 'table.name' is not a table of the app"))?;
         let hub_link = match settings.text("hub.url") {
             None => None,
-            Some(text) if Url::parse(text).is_some() => {
-                Some(format!("<{}>; rel=\"hub\"", text.trim()))
-            }
+            Some(text) if Url::parse(text).is_some() => Some(text.trim().to_owned()),
             Some(text) => {
                 return Err(settings.refused(format!(
                     "option 'hub.url' is '{text}': write http://host:port/path"
@@ -178,8 +175,7 @@ impl HubSink {
         let callback = self.http.endpoint_of(Url::parse(&address)?)?;
         let requested = number(columns.requested);
         let lease = number(columns.lease).saturating_mul(1000);
-        let key =
-            (!secret.is_empty()).then(|| hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()));
+        let key = (!secret.is_empty()).then(|| Digest::Sha256.key(secret.as_bytes()));
         let subscriber = Subscriber {
             callback,
             address,
@@ -194,9 +190,7 @@ impl HubSink {
 
     /// `Link`, by which the subscriber knows the hub and the topic (WebSub 7).
     fn link(&self, topic: &str) -> Option<HeaderValue> {
-        let own = format!("<{topic}>; rel=\"self\"");
-        let links = self.hub_link.iter().cloned().chain([own]);
-        HeaderValue::from_str(&links.collect::<Vec<_>>().join(", ")).ok()
+        websub::links(self.hub_link.as_deref(), topic)
     }
 }
 

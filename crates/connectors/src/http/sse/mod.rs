@@ -7,14 +7,11 @@
 //! slowly, but not for one that reads nothing; what waits for one client is bounded. Siddhi hands
 //! over the chunks as they come off the wire; here an event is its `data`.
 
-pub(crate) mod events;
-mod outgoing;
 mod server;
 mod source;
 
 use hyper::header::HeaderName;
 
-pub(super) use outgoing::Outgoing;
 pub(super) use server::{Audience, Events, SLOW_MAX, SseServer};
 pub(super) use source::SseSource;
 

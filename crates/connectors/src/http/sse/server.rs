@@ -16,8 +16,6 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::BEAT_HEADER;
-use super::events::event_of;
-use super::outgoing::Outgoing;
 use crate::http::listener::Listeners;
 use crate::http::listener::{Lease, Target};
 use crate::http::request::{Peer, plain};
@@ -25,8 +23,9 @@ use crate::http::source::port_options;
 use connect::component::{Payload, Sink, SinkSetup};
 use connect::error::Error;
 use connect::message::Message;
+use connect::net::events::event_of;
 use connect::net::http_client::add_headers;
-use connect::net::{Network, ServerTls};
+use connect::net::{Network, Outgoing, ServerTls};
 use connect::option::Settings;
 use connect::url::Url;
 

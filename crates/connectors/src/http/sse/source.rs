@@ -12,10 +12,10 @@ use hyper::{Method, Response, StatusCode};
 use tokio::sync::oneshot;
 
 use super::BEAT_HEADER;
-use super::events::{Event, Parser};
 use crate::http::client::{client_options, common_headers};
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::{Cause, Error};
+use connect::net::events::{Event, Parser};
 use connect::net::http_client::add_headers;
 use connect::net::http_client::{AnswerBody, Client, OutgoingRequest, within};
 use connect::net::{ClientTls, Delivery, Ingress, Network, Receiver};

@@ -39,7 +39,7 @@ pub fn apply(
     options: &LoadOptions,
     output: &Output,
 ) -> anyhow::Result<Vec<FixedApp>> {
-    let paths = deployment::find_files(&args.apps)?;
+    let paths = deployment::find_all(&args.apps)?;
     let mut fixed_apps = Vec::new();
     for (path, app) in paths.iter().zip(texts) {
         let is_stdin = path == Path::new("-");

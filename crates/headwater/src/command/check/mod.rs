@@ -19,7 +19,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
     fix::refuse_changes(args)?;
     let secrets = args.change.secrets.secrets(None, output);
     let options = load_options(&args.change, secrets, args.runnable)?;
-    let mut texts = deployment::read_texts(&args.apps)?;
+    let mut texts = deployment::read_all(&args.apps)?;
     let fixed = match args.fix {
         true => fix::apply(&mut texts, args, &options, output)?,
         false => Vec::new(),
@@ -197,10 +197,10 @@ fn app_json(app: &LoadedApp) -> Value {
         .iter()
         .map(|d| diagnostic_json(d, &app.file, &app.text, &lines))
         .collect();
-    let is_runnable = app
-        .plan
-        .as_ref()
-        .is_some_and(|plan| plan.not_runnable.is_empty());
+    let is_runnable = match &app.plan {
+        Some(plan) => plan.not_runnable.is_empty(),
+        None => app.document.is_some() && !app.has_errors(),
+    };
     json!({
         "file": app.file,
         "name": app.name,

@@ -24,6 +24,16 @@ fn sql() {
 }
 
 #[test]
+fn gateway() {
+    page("gateway.md");
+}
+
+#[test]
+fn gateway_access() {
+    page("gateway-access.md");
+}
+
+#[test]
 fn batch_scripts() {
     page("batch-scripts.md");
 }

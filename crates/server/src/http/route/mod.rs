@@ -6,6 +6,7 @@
 mod apps;
 mod errors;
 mod feed;
+mod gateway;
 mod metrics;
 mod openapi;
 mod query;
@@ -49,6 +50,7 @@ const GROUPS: &[&[Route]] = &[
     errors::ROUTES,
     errors::si::ROUTES,
     state::ROUTES,
+    gateway::ROUTES,
     openapi::ROUTES,
 ];
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
 
-use connect::net::Observer;
+use super::Observer;
 
 /// Bytes of events that may wait to be written. Whatever is written next, no more are asked for before
 /// all of them are.
@@ -14,7 +14,7 @@ const UNWRITTEN_MAX: usize = 16 << 10;
 
 /// Of one connection.
 #[derive(Default)]
-pub(crate) struct Outgoing {
+pub struct Outgoing {
     state: Mutex<State>,
     has_events: AtomicBool,
     cut: Notify,
@@ -33,7 +33,7 @@ impl Outgoing {
     }
 
     /// Waits until more may be given.
-    pub(super) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         if state.unwritten < UNWRITTEN_MAX {
             return Poll::Ready(());
@@ -42,25 +42,25 @@ impl Outgoing {
         Poll::Pending
     }
 
-    pub(super) fn give(&self, bytes: usize) {
+    pub fn give(&self, bytes: usize) {
         self.lock().unwritten += bytes;
     }
 
     /// The answer of this connection has no end.
-    pub(super) fn begin(&self) {
+    pub fn begin(&self) {
         self.has_events.store(true, Ordering::Relaxed);
     }
 
-    pub(in crate::http) fn has_events(&self) -> bool {
+    pub fn has_events(&self) -> bool {
         self.has_events.load(Ordering::Relaxed)
     }
 
     /// The connection is to end now, whatever it has still to write.
-    pub(super) fn cut(&self) {
+    pub fn cut(&self) {
         self.cut.notify_one();
     }
 
-    pub(in crate::http) async fn is_cut(&self) {
+    pub async fn is_cut(&self) {
         self.cut.notified().await;
     }
 }

@@ -1,12 +1,13 @@
-//! The text of a stream of events, both ways.
+//! The text of a stream of server-sent events (WHATWG HTML, 9.2), both ways.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Longest event that is read.
-pub(crate) const EVENT_BYTES_MAX: usize = 64 << 20;
+pub const EVENT_BYTES_MAX: usize = 64 << 20;
 
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) struct Event {
+pub struct Event {
     pub data: String,
     /// `message` where it says nothing.
     pub kind: String,
@@ -16,7 +17,7 @@ pub(crate) struct Event {
 
 /// Reads a stream as it comes, in any pieces.
 #[derive(Default)]
-pub(crate) struct Parser {
+pub struct Parser {
     /// A line without its end.
     line: Vec<u8>,
     /// The last line ended with a carriage return; a line feed behind it belongs to it.
@@ -25,6 +26,7 @@ pub(crate) struct Parser {
     data: String,
     kind: String,
     id: Option<Arc<str>>,
+    retry: Option<Duration>,
 }
 
 impl Parser {
@@ -65,6 +67,11 @@ impl Parser {
         self.extend(piece)
     }
 
+    /// How long the server wants a client to wait before it comes again, where it has said so.
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
     fn extend(&mut self, part: &[u8]) -> Result<(), String> {
         if self.line.len() + part.len() + self.data.len() > EVENT_BYTES_MAX {
             return Err(format!("an event is longer than {EVENT_BYTES_MAX} bytes"));
@@ -97,7 +104,10 @@ impl Parser {
                     .filter(|id| !id.is_empty())
                     .map(|id| id.as_ref().into());
             }
-            // How long to wait is ours to say; a line that begins with a colon says nothing.
+            b"retry" if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) => {
+                self.retry = value.parse().ok().map(Duration::from_millis);
+            }
+            // A line that begins with a colon says nothing.
             _ => {}
         }
     }
@@ -120,11 +130,18 @@ impl Parser {
 }
 
 /// A payload as an event: each of its lines as data.
-pub(crate) fn event_of(payload: &str) -> String {
+pub fn event_of(payload: &str) -> String {
     let mut text = String::with_capacity(payload.len() + 16);
+    write_data(&mut text, payload);
+    text.push('\n');
+    text
+}
+
+/// Appends each line of a payload as a line of data. What ends the event is the caller's to write.
+pub fn write_data(text: &mut String, payload: &str) {
     let mut rest = payload;
     loop {
-        let end = rest.find(['\n', '\r']);
+        let end = memchr::memchr2(b'\n', b'\r', rest.as_bytes());
         text.push_str("data: ");
         text.push_str(&rest[..end.unwrap_or(rest.len())]);
         text.push('\n');
@@ -132,8 +149,6 @@ pub(crate) fn event_of(payload: &str) -> String {
         let is_pair = rest[end..].starts_with("\r\n");
         rest = &rest[end + 1 + usize::from(is_pair)..];
     }
-    text.push('\n');
-    text
 }
 
 #[cfg(test)]
@@ -192,6 +207,29 @@ mod tests {
         for payload in ["", "a", "a\nb", "a\n", "\n", " a: b", "{\"a\":1}\r\nx\ry"] {
             let expect = payload.replace("\r\n", "\n").replace('\r', "\n");
             check(&event_of(payload), &[(expect.as_str(), "message", "0")]);
+        }
+    }
+
+    #[test]
+    fn a_pause_is_digits_only() {
+        for (text, expect) in [
+            ("retry: 1500\n", Some(1500)),
+            ("retry:0\n", Some(0)),
+            ("retry: 1000x\n", None),
+            ("retry: -1\n", None),
+            ("retry: +5\n", None),
+            ("retry\n", None),
+            ("retry: 99999999999999999999\n", None),
+        ] {
+            let mut parser = Parser::default();
+            parser
+                .feed(text.as_bytes(), &mut Vec::new())
+                .expect("it is short");
+            assert_eq!(
+                parser.retry(),
+                expect.map(Duration::from_millis),
+                "{text:?}"
+            );
         }
     }
 

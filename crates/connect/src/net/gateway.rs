@@ -1,0 +1,97 @@
+//! What a connector of an app attaches to instead of a port of its own: a topic of a streaming API.
+//!
+//! The gateway is made by whoever runs the server, and put where connectors find what they share. Never: how a
+//! topic is served; that is the gateway's.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use super::Ingress;
+use crate::component::Environment;
+
+/// Over what clients hear a topic.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Protocol {
+    /// Server-sent events.
+    Sse,
+    WebSocket,
+}
+
+/// The topic that a connector names, with what it says of its API.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attachment {
+    /// `App/Stream`, for messages.
+    pub name: String,
+    pub api: String,
+    /// Empty: the one version that there is, else `1.0.0`.
+    pub version: String,
+    /// As it is written, `/symbols/{symbol}`.
+    pub topic: String,
+    pub protocol: Protocol,
+    /// That a client must have; it has to show who it is where there are any.
+    pub scopes: Vec<String>,
+    /// On which the API is offered.
+    pub plans: Vec<String>,
+    /// Events that are kept for each address of the topic; `None`: as many as without a word.
+    pub history_events: Option<usize>,
+    /// `drop-oldest`, `latest`, `disconnect` or `wait`.
+    pub slow: Option<String>,
+}
+
+/// The topics of a server.
+pub trait Gateway: Send + Sync {
+    /// A way for events of an app to those who hear a topic. The error is for the person who wrote the app.
+    fn outlet(&self, attachment: &Attachment) -> Result<Arc<dyn Outlet>, String>;
+
+    /// A way for what clients publish to a source, until dropped. `names` are the transport properties that each
+    /// message comes with. `reads_text`: a payload is handed over as text where it is.
+    fn inlet(
+        &self,
+        attachment: &Attachment,
+        ingress: &Arc<Ingress>,
+        names: &[String],
+        is_durable: bool,
+    ) -> Result<Box<dyn Inlet>, String>;
+}
+
+/// Takes events of an app to those who hear a topic.
+pub trait Outlet: Send + Sync {
+    /// Names of the parameters of the topic's address, in their order.
+    fn parameters(&self) -> &[String];
+
+    /// Sends an event to all who hear the topic at these parameters, and keeps it for those who come back. Waits
+    /// where the topic waits for slow readers, for each no longer than it may take to read something.
+    fn publish(&self, parameters: &[&str], payload: Bytes, is_text: bool) -> Result<(), String>;
+
+    /// The app runs, or runs no more: clients stay connected and wait for it.
+    fn set_open(&self, is_open: bool);
+}
+
+/// Brings what clients publish to a source, until dropped.
+pub trait Inlet: Send + Sync {
+    /// Where clients publish, as a path.
+    fn path(&self) -> String;
+}
+
+/// The gateway of a server, where there is one.
+#[derive(Default)]
+pub struct GatewaySlot(OnceLock<Arc<dyn Gateway>>);
+
+impl GatewaySlot {
+    /// Puts the gateway there; the first one stays.
+    pub fn set(&self, gateway: Arc<dyn Gateway>) {
+        self.0.get_or_init(|| gateway);
+    }
+
+    pub fn get(&self) -> Option<Arc<dyn Gateway>> {
+        self.0.get().cloned()
+    }
+}
+
+impl Environment {
+    /// The gateway that connectors with `api=` attach to.
+    pub fn gateway(&self) -> Option<Arc<dyn Gateway>> {
+        self.shared.get::<GatewaySlot>().get()
+    }
+}

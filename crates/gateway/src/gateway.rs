@@ -1,0 +1,615 @@
+//! The APIs of a server: what documents and connectors of apps say is put together as one table that requests are
+//! looked up in.
+//!
+//! Promises: a topic that is there before and after a change keeps its readers and what is held for them; the table
+//! changes at once. Never: a request that sees half of a change.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+
+use bytes::Bytes;
+use connect::arrivals::Arrivals;
+use connect::net::gateway::{Attachment, Gateway as Attach, Inlet, Outlet, Protocol};
+use connect::net::{Ingress, Network};
+use connect::shared::Shared;
+use tokio::sync::watch;
+
+use crate::access::Access;
+use crate::counts::Counts;
+use crate::model::{Address, Api, Binding, History, Operation, Slow, Topic, segments_of};
+use crate::ring::End;
+use crate::serve::Backends;
+use crate::topic::{InletState, TopicState};
+
+/// The version of an API that only connectors name, and without one.
+const VERSION: &str = "1.0.0";
+
+/// The APIs of a server.
+pub struct Gateway {
+    own: Weak<Gateway>,
+    pub(crate) network: Arc<Network>,
+    pub(crate) arrivals: Arc<Arrivals>,
+    pub(crate) backends: Backends,
+    pub(crate) counts: Counts,
+    pub(crate) access: Arc<Access>,
+    stopping: watch::Sender<bool>,
+    table: RwLock<Arc<Table>>,
+    said: Mutex<Said>,
+}
+
+/// What there is at one moment.
+#[derive(Default)]
+pub(crate) struct Table {
+    /// By the segments of their base paths, the longest first.
+    bases: Vec<(Vec<String>, Arc<Served>)>,
+    topics: HashMap<Key, Arc<TopicState>>,
+}
+
+/// An API with what lives behind its topics.
+pub(crate) struct Served {
+    pub api: Api,
+    pub topics: Vec<(Topic, Arc<TopicState>)>,
+}
+
+/// The API's name in small letters, its version, and the topic's address.
+type Key = (String, String, String);
+
+/// What documents and connectors say.
+#[derive(Default)]
+struct Said {
+    documents: Vec<Api>,
+    attached: Vec<(u64, Attachment, Direction)>,
+    count: u64,
+    /// Topics that are in no table any more, and were not yet told so.
+    leaving: Vec<(Key, Arc<TopicState>)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Direction {
+    Out,
+    In,
+}
+
+/// What a request path means.
+pub(crate) struct Found {
+    pub served: Arc<Served>,
+    pub topic: usize,
+    /// Of its parameters.
+    pub values: Vec<String>,
+}
+
+impl Gateway {
+    /// One without APIs, on the threads and within the limits of a server.
+    pub fn new(shared: &Shared, access: Arc<Access>) -> Arc<Gateway> {
+        Arc::new_cyclic(|own| Gateway {
+            own: Weak::clone(own),
+            network: shared.get(),
+            arrivals: shared.get(),
+            backends: Backends::default(),
+            counts: Counts::default(),
+            access,
+            stopping: watch::Sender::new(false),
+            table: RwLock::default(),
+            said: Mutex::default(),
+        })
+    }
+
+    /// Who may use it, and how much.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.access
+    }
+
+    /// What it has counted so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// This gateway, for what outlives the call.
+    fn shared(&self) -> Arc<Gateway> {
+        self.own.upgrade().expect("whoever calls it holds one")
+    }
+
+    /// Told when the server stops.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Serves these APIs of documents instead of those before, which it gives back. Whoever calls it has judged them.
+    pub fn set_documents(&self, apis: Vec<Api>) -> Vec<Api> {
+        let mut said = self.said();
+        let before = std::mem::replace(&mut said.documents, apis);
+        self.rebuild(&mut said);
+        before
+    }
+
+    /// Is it this that documents say?
+    pub fn has_documents(&self, apis: &[Api]) -> bool {
+        self.said().documents == apis
+    }
+
+    /// Ends the streams of topics that are gone for good: apps that are made anew have had their time to come back.
+    pub fn settle(&self) {
+        let leaving = std::mem::take(&mut self.said().leaving);
+        let table = self.table();
+        for (key, topic) in leaving {
+            if !table.topics.contains_key(&key) {
+                topic.end(End::Removed);
+            }
+        }
+    }
+
+    /// Ends all streams: the server stops.
+    pub fn stop(&self) {
+        self.stopping.send_replace(true);
+        let leaving = std::mem::take(&mut self.said().leaving);
+        let table = self.table();
+        let topics = table
+            .topics
+            .values()
+            .chain(leaving.iter().map(|(_, topic)| topic));
+        topics.for_each(|topic| topic.end(End::Stopping));
+    }
+
+    /// The APIs as they are served.
+    pub fn apis(&self) -> Vec<Api> {
+        let table = self.table();
+        let mut apis: Vec<Api> = Vec::new();
+        for (_, served) in &table.bases {
+            if !apis.iter().any(|api| api.bases == served.api.bases) {
+                apis.push(served.api.clone());
+            }
+        }
+        apis
+    }
+
+    /// Puts the table together anew.
+    fn rebuild(&self, said: &mut Said) {
+        let apis = merged(said);
+        self.access.set_apis(&apis);
+        let before = self.table();
+        let mut table = Table::default();
+        for api in apis {
+            let mut topics = Vec::new();
+            for topic in &api.topics {
+                let key = key_of(&api.name, &api.version, topic.address());
+                let known = before.topics.get(&key).cloned().or_else(|| {
+                    let mut leaving = said.leaving.iter();
+                    leaving
+                        .find(|(left, _)| *left == key)
+                        .map(|(_, topic)| Arc::clone(topic))
+                });
+                let state = known.unwrap_or_else(|| {
+                    let name = format!("{}/{}{}", api.name, api.version, topic.address());
+                    Arc::new(TopicState::new(name))
+                });
+                state.configure(topic.history, topic.slow);
+                state.go_on();
+                table.topics.insert(key, Arc::clone(&state));
+                topics.push((topic.clone(), state));
+            }
+            let served = Arc::new(Served { api, topics });
+            for base in &served.api.bases {
+                if let Some(base) = segments_of(base) {
+                    table.bases.push((base, Arc::clone(&served)));
+                }
+            }
+        }
+        // Of two APIs at one path the first wins; documents that cannot be served beside each other were refused.
+        table
+            .bases
+            .sort_by_key(|(base, _)| std::cmp::Reverse(base.len()));
+        for (key, topic) in &before.topics {
+            let is_known = |(left, _): &(Key, Arc<TopicState>)| left == key;
+            if !table.topics.contains_key(key) && !said.leaving.iter().any(is_known) {
+                said.leaving.push((key.clone(), Arc::clone(topic)));
+            }
+        }
+        said.leaving
+            .retain(|(key, _)| !table.topics.contains_key(key));
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
+    }
+
+    fn attach(&self, attachment: &Attachment, direction: Direction) -> Result<Attached, String> {
+        Address::parse(&attachment.topic)
+            .map_err(|cause| format!("'{}' is no address of a topic: {cause}", attachment.topic))?;
+        let mut said = self.said();
+        let mut attachment = attachment.clone();
+        if attachment.version.is_empty() {
+            let mut documents = said.documents.iter();
+            let only = documents.find(|api| api.is_called(&attachment.api, ""));
+            attachment.version = only.map_or(VERSION, |api| &api.version).to_owned();
+        }
+        let is_taken = |(_, other, way): &&(u64, Attachment, Direction)| {
+            *way == direction
+                && other.api.eq_ignore_ascii_case(&attachment.api)
+                && other.version == attachment.version
+                && other.topic == attachment.topic
+                && (direction == Direction::In || other.protocol == attachment.protocol)
+        };
+        if let Some((_, other, _)) = said.attached.iter().find(is_taken) {
+            let what = match direction {
+                Direction::Out => "feeds",
+                Direction::In => "takes what is published to",
+            };
+            return Err(format!(
+                "'{}' {what} topic '{}' of API '{}' already",
+                other.name, attachment.topic, attachment.api
+            ));
+        }
+        let documents = said.documents.iter();
+        let documents = documents.filter(|api| api.is_called(&attachment.api, &attachment.version));
+        let plans: Vec<&str> = documents
+            .flat_map(|api| &api.plans)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let is_unknown =
+            |name: &&String| !plans.contains(&name.as_str()) && !self.access.has_plan(name);
+        if let Some(name) = attachment.plans.iter().find(is_unknown) {
+            return Err(format!(
+                "there is no plan '{name}': a document, or a command, makes one"
+            ));
+        }
+        said.count += 1;
+        let number = said.count;
+        let key = key_of(&attachment.api, &attachment.version, &attachment.topic);
+        said.attached.push((number, attachment.clone(), direction));
+        self.rebuild(&mut said);
+        let table = self.table();
+        let topic = table
+            .topics
+            .get(&key)
+            .cloned()
+            .ok_or("the topic has no place")?;
+        Ok(Attached {
+            number,
+            attachment,
+            topic,
+        })
+    }
+
+    fn detach(&self, number: u64) {
+        let mut said = self.said();
+        said.attached.retain(|(own, ..)| *own != number);
+        self.rebuild(&mut said);
+    }
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").finish_non_exhaustive()
+    }
+}
+
+struct Attached {
+    number: u64,
+    attachment: Attachment,
+    topic: Arc<TopicState>,
+}
+
+fn key_of(api: &str, version: &str, topic: &str) -> Key {
+    let topic = format!("/{}", topic.trim().trim_start_matches('/'));
+    (api.to_ascii_lowercase(), version.to_owned(), topic)
+}
+
+/// What documents say, with what connectors add.
+fn merged(said: &Said) -> Vec<Api> {
+    let mut apis = said.documents.clone();
+    for (_, attachment, direction) in &said.attached {
+        let is_it = |api: &Api| api.is_called(&attachment.api, &attachment.version);
+        let at = apis.iter().position(is_it).unwrap_or_else(|| {
+            apis.push(Api::new(&attachment.api, &attachment.version, ""));
+            apis.len() - 1
+        });
+        add(&mut apis[at], attachment, *direction);
+    }
+    apis
+}
+
+fn add(api: &mut Api, attachment: &Attachment, direction: Direction) {
+    // What a document says of its API holds; connectors add to what there is.
+    let is_of_document = !api.file.is_empty();
+    if !is_of_document {
+        let protocols = &mut api.protocols;
+        match attachment.protocol {
+            Protocol::Sse => (protocols.sse, protocols.http) = (true, true),
+            Protocol::WebSocket => protocols.websocket = true,
+        }
+        protocols.http |= direction == Direction::In;
+    }
+    let Ok(address) = Address::parse(&attachment.topic) else {
+        return;
+    };
+    let at = api.topics.iter().position(|topic| topic.address == address);
+    let is_new = at.is_none();
+    let at = at.unwrap_or_else(|| {
+        api.topics.push(Topic {
+            address,
+            subscribe: None,
+            publish: None,
+            binding: Binding::Attached,
+            history: History::default(),
+            slow: Slow::default(),
+        });
+        api.topics.len() - 1
+    });
+    let topic = &mut api.topics[at];
+    for name in &attachment.plans {
+        if api.plans.iter().all(|(own, _)| own != name) {
+            api.plans.push((name.clone(), serde_json::Value::Null));
+        }
+    }
+    if let Some(events) = attachment.history_events {
+        topic.history.events = events;
+    }
+    if let Some(slow) = attachment.slow.as_deref().and_then(Slow::parse) {
+        topic.slow = slow;
+    }
+    if is_of_document && !is_new {
+        return;
+    }
+    let operation = match direction {
+        Direction::Out => &mut topic.subscribe,
+        Direction::In => &mut topic.publish,
+    };
+    let operation = operation.get_or_insert_with(Operation::default);
+    operation.is_secured |= !attachment.scopes.is_empty();
+    for scope in &attachment.scopes {
+        if !operation.scopes.contains(scope) {
+            operation.scopes.push(scope.clone());
+        }
+    }
+}
+
+impl Table {
+    /// The topic that a path names; `Err` with the API where its path is right and the topic is not.
+    pub fn find(&self, path: &str) -> Result<Found, Option<Arc<Served>>> {
+        let Some(path) = segments_of(path) else {
+            return Err(None);
+        };
+        let mut nearest = None;
+        for (base, served) in &self.bases {
+            let Some(rest) = path.strip_prefix(base.as_slice()) else {
+                continue;
+            };
+            let topics = served.topics.iter().enumerate();
+            let matching = topics.filter_map(|(at, (topic, _))| {
+                let values = topic.address.matches(rest)?;
+                Some((topic.address.rank(), at, values))
+            });
+            if let Some((_, topic, values)) = matching.max_by_key(|(rank, ..)| *rank) {
+                return Ok(Found {
+                    served: Arc::clone(served),
+                    topic,
+                    values,
+                });
+            }
+            nearest.get_or_insert_with(|| Arc::clone(served));
+        }
+        Err(nearest)
+    }
+}
+
+impl Attach for Gateway {
+    fn outlet(&self, attachment: &Attachment) -> Result<Arc<dyn Outlet>, String> {
+        let attached = self.attach(attachment, Direction::Out)?;
+        attached.topic.add_outlet(attached.attachment.protocol);
+        let parameters = Address::parse(&attached.attachment.topic)?
+            .parameters()
+            .to_vec();
+        Ok(Arc::new(OutletOfTopic {
+            gateway: self.shared(),
+            parameters,
+            attached,
+            is_open: AtomicBool::new(false),
+        }))
+    }
+
+    fn inlet(
+        &self,
+        attachment: &Attachment,
+        ingress: &Arc<Ingress>,
+        names: &[String],
+        is_durable: bool,
+    ) -> Result<Box<dyn Inlet>, String> {
+        let attached = self.attach(attachment, Direction::In)?;
+        attached.topic.set_inlet(Some(Arc::new(InletState {
+            ingress: Arc::clone(ingress),
+            names: names.to_vec(),
+            is_durable,
+        })));
+        Ok(Box::new(InletOfTopic {
+            gateway: self.shared(),
+            attached,
+        }))
+    }
+}
+
+struct OutletOfTopic {
+    gateway: Arc<Gateway>,
+    parameters: Vec<String>,
+    attached: Attached,
+    is_open: AtomicBool,
+}
+
+impl Outlet for OutletOfTopic {
+    fn parameters(&self) -> &[String] {
+        &self.parameters
+    }
+
+    fn publish(&self, parameters: &[&str], payload: Bytes, is_text: bool) -> Result<(), String> {
+        let values: Vec<String> = parameters.iter().map(|value| (*value).to_owned()).collect();
+        if let Some(long) = values
+            .iter()
+            .find(|value| value.len() > crate::model::VALUE_BYTES_MAX)
+        {
+            return Err(format!(
+                "the value of a parameter has {} bytes, more than the {} of an address",
+                long.len(),
+                crate::model::VALUE_BYTES_MAX
+            ));
+        }
+        let topic = &self.attached.topic;
+        let ring = topic.fed(self.attached.attachment.protocol, &values);
+        let ring = ring.map_err(|_| "the topic has too many addresses that are listened to")?;
+        self.gateway.counts.published.add(1);
+        if ring.try_publish(&payload, is_text, "").is_err() {
+            let workers = self.gateway.network.workers().map_err(|e| e.to_string())?;
+            let own = Arc::clone(&ring);
+            let waited = workers.wait_for(async move { own.publish(&payload, is_text, "").await });
+            waited.map_err(|e| e.to_string())?;
+        }
+        topic.bound(&ring);
+        Ok(())
+    }
+
+    fn set_open(&self, is_open: bool) {
+        self.is_open.store(is_open, Ordering::Relaxed);
+    }
+}
+
+impl Drop for OutletOfTopic {
+    fn drop(&mut self) {
+        self.attached
+            .topic
+            .remove_outlet(self.attached.attachment.protocol);
+        self.gateway.detach(self.attached.number);
+    }
+}
+
+struct InletOfTopic {
+    gateway: Arc<Gateway>,
+    attached: Attached,
+}
+
+impl Inlet for InletOfTopic {
+    fn path(&self) -> String {
+        let table = self.gateway.table();
+        let Attachment {
+            api,
+            version,
+            topic,
+            ..
+        } = &self.attached.attachment;
+        let served = table.bases.iter().map(|(_, served)| served);
+        let mut served = served.filter(|served| served.api.is_called(api, version));
+        let base = served.next().map(|served| served.api.bases[0].clone());
+        format!("{}{topic}", base.unwrap_or_default())
+    }
+}
+
+impl Drop for InletOfTopic {
+    fn drop(&mut self) {
+        self.attached.topic.set_inlet(None);
+        self.gateway.detach(self.attached.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attachment(topic: &str, protocol: Protocol) -> Attachment {
+        Attachment {
+            name: "A/S".to_owned(),
+            api: "Ticks".to_owned(),
+            version: String::new(),
+            topic: topic.to_owned(),
+            protocol,
+            scopes: Vec::new(),
+            plans: Vec::new(),
+            history_events: None,
+            slow: None,
+        }
+    }
+
+    fn values(gateway: &Gateway, path: &str) -> Option<Vec<String>> {
+        gateway.table().find(path).ok().map(|found| found.values)
+    }
+
+    #[test]
+    fn a_connector_makes_an_api_of_its_own() {
+        let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
+        let gateway = Gateway::new(&Shared::default(), access);
+        let outlet = gateway.outlet(&attachment("/symbols/{symbol}", Protocol::Sse));
+        let outlet = outlet.expect("nobody has it");
+        assert_eq!(outlet.parameters(), ["symbol"]);
+        for path in ["/ticks/1.0.0/symbols/A", "/ticks/symbols/A"] {
+            assert_eq!(values(&gateway, path), Some(vec!["A".to_owned()]), "{path}");
+        }
+        let api = &gateway.apis()[0];
+        assert!(api.protocols.sse && !api.protocols.websocket);
+        let again = gateway.outlet(&attachment("/symbols/{symbol}", Protocol::Sse));
+        assert!(
+            again
+                .err()
+                .is_some_and(|said| said.contains("'A/S' feeds topic"))
+        );
+        drop(outlet);
+        assert_eq!(values(&gateway, "/ticks/symbols/A"), None);
+    }
+
+    #[test]
+    fn readers_stay_while_an_app_is_made_anew() {
+        let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
+        let gateway = Gateway::new(&Shared::default(), access);
+        let open = || {
+            gateway
+                .outlet(&attachment("/all", Protocol::Sse))
+                .expect("nobody has it")
+        };
+        let outlet = open();
+        let found = gateway
+            .table()
+            .find("/ticks/all")
+            .ok()
+            .expect("it is there");
+        let state = Arc::clone(&found.served.topics[found.topic].1);
+        let ring = state.ring(Protocol::Sse, &[]).expect("there is room");
+        let _reader = crate::ring::Reader::new(&ring, &crate::ring::From::Now);
+        drop(outlet);
+        let outlet = open();
+        gateway.settle();
+        outlet
+            .publish(&[], Bytes::from_static(b"x"), true)
+            .expect("there is room");
+        assert!(!ring.is_empty() && state.readers() == 1);
+        drop(outlet);
+        gateway.settle();
+        let mut reader = crate::ring::Reader::new(&ring, &crate::ring::From::Now);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let step = reader.poll_step(&mut context, 1, |_| {});
+        assert_eq!(
+            step,
+            std::task::Poll::Ready(crate::ring::Step::End(End::Removed))
+        );
+    }
+
+    #[test]
+    fn what_a_document_says_holds_for_what_attaches_to_it() {
+        let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
+        let gateway = Gateway::new(&Shared::default(), access);
+        let text = "asyncapi: 3.0.0\ninfo: { title: ticks, version: 2.0.0 }\nchannels: { a: { address: /all } }\n\
+                    operations: { o: { action: send, channel: { $ref: '#/channels/a' } } }\n\
+                    x-headwater: { context: /t, protocols: [ sse, ws ] }\n";
+        let api = crate::document::read(text, "a.yaml")
+            .api
+            .expect("it is right");
+        gateway.set_documents(vec![api]);
+        let _outlet = gateway
+            .outlet(&attachment("/all", Protocol::Sse))
+            .expect("nobody has it");
+        assert_eq!(values(&gateway, "/t/2.0.0/all"), Some(Vec::new()));
+        let apis = gateway.apis();
+        assert_eq!(apis.len(), 1);
+        assert!(apis[0].protocols.websocket && apis[0].topics.len() == 1);
+    }
+}

@@ -1,0 +1,341 @@
+//! The listener: connections, requests, and who answers them. This is the way over hyper.
+//!
+//! Promises: heads, bodies, waits and connections are bounded; a request is refused with its cause and counted; a
+//! connection that upgrades keeps its place until it ends; a stop tells all streams, so that clients come back.
+//! Never: a token or key in an answer or a log line.
+
+mod access;
+mod answer;
+mod backend;
+mod publish;
+mod shared;
+mod sse;
+mod stream;
+mod websocket;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use connect::net::{
+    Crowd, Listening, Observed, Outgoing, STOP_GRACE, Served as ServedLine, ServerTls,
+    SocketOptions,
+};
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, HOST, HeaderValue, ORIGIN};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+pub(crate) use backend::Backends;
+
+use crate::gateway::{Found, Gateway};
+use answer::{Answer, refused};
+
+/// Longest head of a request, in bytes, and most headers in it.
+const HEAD_BYTES_MAX: usize = 32 << 10;
+const HEADERS_MAX: usize = 100;
+
+/// Longest wait for the head of a request.
+const HEAD_MAX: Duration = Duration::from_secs(10);
+
+/// Longest silence of the system of a client that has something to take: then it is gone.
+const GONE_MAX: Duration = Duration::from_secs(5);
+
+/// Descriptors that the rest of the server needs.
+const DESCRIPTORS_KEPT: u32 = 512;
+
+/// Connections of one listener, however many descriptors there are.
+const CONNECTIONS_MAX: u32 = 100_000;
+
+/// A listener of a gateway. Dropped, it ends without waiting.
+pub struct Listener {
+    gateway: Arc<Gateway>,
+    listening: Option<Listening>,
+    address: SocketAddr,
+}
+
+impl Gateway {
+    /// Listens at `address`, whose port may be 0.
+    ///
+    /// # Errors
+    /// Nobody can listen there.
+    pub fn listen(
+        self: &Arc<Gateway>,
+        address: SocketAddr,
+        tls: Option<ServerTls>,
+    ) -> io::Result<Listener> {
+        let max = connections_max();
+        let port = Arc::new(Port {
+            gateway: Arc::clone(self),
+            crowd: Crowd::new(max),
+            tls,
+        });
+        let serve = move |stream: TcpStream, stopped| {
+            let port = Arc::clone(&port);
+            async move {
+                let own = Arc::clone(&port);
+                let _place = own.crowd.enter();
+                own.gateway.counts.connections.add(1);
+                if let Err(error) = serve(stream, port, stopped).await {
+                    tracing::debug!(cause = %error, "connection of the gateway failed");
+                }
+                own.gateway.counts.connections.sub(1);
+            }
+        };
+        let options = SocketOptions {
+            backlog: 4096,
+            ..SocketOptions::default()
+        };
+        let host = address.ip().to_string();
+        let workers = self.network.workers()?;
+        let place = (host.as_str(), address.port());
+        let listening = Listening::start(workers, place, &options, max, serve)?;
+        let address = listening.address();
+        tracing::info!(%address, connections_max = max, "gateway is listening");
+        Ok(Listener {
+            gateway: Arc::clone(self),
+            listening: Some(listening),
+            address,
+        })
+    }
+}
+
+impl Listener {
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Tells all streams of the gateway that the server stops, and waits a moment for their connections.
+    pub fn stop(mut self) {
+        self.gateway.stop();
+        let Some(listening) = self.listening.take() else {
+            return;
+        };
+        let Ok(workers) = self.gateway.network.workers() else {
+            return;
+        };
+        if !matches!(workers.wait_for(listening.ended(STOP_GRACE)), Ok(true)) {
+            tracing::warn!(address = %self.address, "gateway stopped while connections were still open");
+        }
+    }
+}
+
+/// Connections that this process can hold: one may take a second descriptor for its backend.
+fn connections_max() -> u32 {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let soft = line.and_then(|line| line.split_whitespace().nth(3)?.parse::<u32>().ok());
+    let left = soft.unwrap_or(1024).saturating_sub(DESCRIPTORS_KEPT);
+    left.clamp(64, CONNECTIONS_MAX)
+}
+
+/// What the connections of a listener share.
+pub(crate) struct Port {
+    pub gateway: Arc<Gateway>,
+    pub crowd: Crowd,
+    tls: Option<ServerTls>,
+}
+
+/// The other end of a connection.
+pub(crate) struct Peer {
+    pub address: SocketAddr,
+    pub is_tls: bool,
+    pub outgoing: Arc<Outgoing>,
+    /// What goes on over the connection after an upgrade.
+    pub session: Mutex<Option<JoinHandle<()>>>,
+    /// Since when the connection waits for a head; `None` while a request is answered.
+    waits: Mutex<Option<Instant>>,
+}
+
+impl Peer {
+    fn set_waits(&self, since: Option<Instant>) {
+        *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+
+    fn waits(&self) -> Option<Instant> {
+        let waits = *self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.filter(|_| !self.outgoing.has_events())
+    }
+}
+
+async fn serve(stream: TcpStream, port: Arc<Port>, stopped: watch::Receiver<bool>) -> ServedLine {
+    let peer = Arc::new(Peer {
+        address: stream.peer_addr()?,
+        is_tls: port.tls.is_some(),
+        outgoing: Arc::default(),
+        session: Mutex::default(),
+        waits: Mutex::new(Some(Instant::now())),
+    });
+    // One whose machine is gone takes nothing, and nobody would hear of it for many minutes.
+    SockRef::from(&stream).set_tcp_user_timeout(Some(GONE_MAX))?;
+    let served = match port.tls.clone() {
+        None => serve_line(stream, &port, &peer, stopped).await,
+        Some(tls) => {
+            let line = tls.accept(stream, &port.crowd).await?;
+            serve_line(line, &port, &peer, stopped).await
+        }
+    };
+    let session = peer
+        .session
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    if let Some(session) = session {
+        // A panic of it has ended it as well.
+        session.await.ok();
+    }
+    served
+}
+
+async fn serve_line<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    line: S,
+    port: &Arc<Port>,
+    peer: &Arc<Peer>,
+    mut stopped: watch::Receiver<bool>,
+) -> ServedLine {
+    let mut server = http1::Builder::new();
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX);
+    let (own_port, own_peer) = (Arc::clone(port), Arc::clone(peer));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (port, peer) = (Arc::clone(&own_port), Arc::clone(&own_peer));
+        async move {
+            peer.set_waits(None);
+            let answer = respond(request, &port, &peer).await;
+            peer.set_waits(Some(Instant::now()));
+            Ok::<_, Infallible>(answer)
+        }
+    });
+    let line = Observed::new(line, Arc::clone(&peer.outgoing));
+    let connection = server
+        .serve_connection(TokioIo::new(line), service)
+        .with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        served = &mut connection => return Ok(served?),
+        () = peer.outgoing.is_cut() => return Ok(()),
+        // An answer without end is not waited for.
+        () = port.crowd.gives_way(|| peer.waits()) => return Ok(()),
+        _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    Ok(tokio::time::timeout(STOP_GRACE, connection).await??)
+}
+
+/// Finds who answers a request.
+async fn respond(request: Request<Incoming>, port: &Port, peer: &Arc<Peer>) -> Answer {
+    let counts = &port.gateway.counts.refused;
+    if request.headers().get_all(HOST).iter().count() > 1 {
+        // Whoever stands in front may have read the other one.
+        counts.method.add(1);
+        return refused(StatusCode::BAD_REQUEST, "the request names two hosts");
+    }
+    let found = match port.gateway.table().find(request.uri().path()) {
+        Ok(found) => found,
+        Err(nearest) => {
+            match request.uri().path() {
+                "/token" => return token(request, port).await,
+                "/.well-known/jwks.json" => return access::token_keys(port),
+                _ => {}
+            }
+            counts.unknown.add(1);
+            return answer::unknown(nearest.as_deref());
+        }
+    };
+    let headers = request.headers();
+    let origin = headers.get(ORIGIN).cloned();
+    if let Some(origin) = &origin {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        let text = origin.to_str().unwrap_or_default();
+        if !found.served.api.origins.allow(text, host) {
+            counts.origin.add(1);
+            let why = "pages of this origin may not use the API: name it in 'origins'";
+            return refused(StatusCode::FORBIDDEN, why);
+        }
+    }
+    let mut answer = dispatch(request, found, port, peer).await;
+    if let Some(origin) = origin {
+        answer::allow_origin(answer.headers_mut(), origin);
+    }
+    answer
+}
+
+/// A client of the own issuer asks for a token.
+async fn token(request: Request<Incoming>, port: &Port) -> Answer {
+    if *request.method() != Method::POST {
+        port.gateway.counts.refused.method.add(1);
+        return access::no_form();
+    }
+    let (head, body) = request.into_parts();
+    let max = crate::token::FORM_BYTES_MAX;
+    match publish::read(body, &head.headers, max, port).await {
+        Ok((form, _)) => access::token(&head.headers, &form, port),
+        Err(unread) => {
+            port.gateway.counts.refused.payload.add(1);
+            unread.answer(max)
+        }
+    }
+}
+
+async fn dispatch(
+    request: Request<Incoming>,
+    found: Found,
+    port: &Port,
+    peer: &Arc<Peer>,
+) -> Answer {
+    let protocols = found.served.api.protocols;
+    let (topic, _) = &found.served.topics[found.topic];
+    let can_hear = topic.subscribe.is_some() && protocols.sse;
+    let can_publish = topic.publish.is_some() && protocols.http;
+    if websocket::is_asked(&request) && protocols.websocket {
+        return websocket::answer(request, found, port, peer).await;
+    }
+    match *request.method() {
+        Method::GET | Method::HEAD if can_hear => sse::answer(request, found, port, peer).await,
+        Method::POST if can_publish => publish::answer(request, found, port, peer).await,
+        Method::OPTIONS => answer::preflight(request.headers()),
+        Method::GET if protocols.websocket && !protocols.sse => {
+            port.gateway.counts.refused.method.add(1);
+            let why = "this topic speaks WebSocket: ask for an upgrade";
+            let mut answer = refused(StatusCode::UPGRADE_REQUIRED, why);
+            let upgrade = HeaderValue::from_static("websocket");
+            answer.headers_mut().insert(hyper::header::UPGRADE, upgrade);
+            answer
+        }
+        _ => {
+            port.gateway.counts.refused.method.add(1);
+            let (why, allow) = match (can_hear, can_publish) {
+                (true, true) => (
+                    "GET hears this topic, POST publishes to it",
+                    "GET, HEAD, POST",
+                ),
+                (true, false) => (
+                    "GET hears this topic; nobody may publish to it",
+                    "GET, HEAD",
+                ),
+                (false, true) => ("POST publishes to this topic; nobody may hear it", "POST"),
+                (false, false) => ("nobody may use this topic so", "OPTIONS"),
+            };
+            let mut answer = refused(StatusCode::METHOD_NOT_ALLOWED, why);
+            answer
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static(allow));
+            answer
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Apps and the topics of the gateway: what documents bind to streams becomes sinks and sources of these streams, the
+//! same that `api=` makes.
+
+use std::path::Path;
+
+use check::codes::api as code;
+use gateway::document::{self, Document};
+use gateway::model::{Api, Binding, Topic};
+use lang::diagnostic::{Diagnostic, Kind, Severity};
+use lang::span::Span;
+use lang::suggest::nearest;
+use plan::{Mapping, Plan, Stream, StreamKind, Transport};
+
+use crate::deployment::{AppText, LoadedApp};
+
+/// Is this the text of an API? By its name, and where that leaves it open by what it says.
+pub(crate) fn is_document(text: &AppText) -> bool {
+    let file = Path::new(&text.file);
+    let is_app = file
+        .extension()
+        .is_some_and(|extension| extension == "siddhi");
+    !is_app && (document::may_be_document(file) || document::is_document(&text.text))
+}
+
+/// Judges a document by itself.
+pub(crate) fn load(text: &AppText) -> LoadedApp {
+    let document = document::read(&text.text, &text.file);
+    LoadedApp {
+        file: text.file.clone(),
+        text: text.text.clone(),
+        name: document.name.clone(),
+        diagnostics: document.diagnostics.clone(),
+        text_as_run: text.text.clone(),
+        sets_as_run: Vec::new(),
+        plan: None,
+        document: Some(Box::new(document)),
+    }
+}
+
+/// The documents among what was loaded, with their numbers.
+fn documents(apps: &[LoadedApp]) -> impl Iterator<Item = (usize, &Document)> {
+    let all = apps.iter().enumerate();
+    all.filter_map(|(at, app)| Some((at, app.document.as_deref()?)))
+}
+
+/// The APIs of documents without errors.
+pub fn apis(apps: &[LoadedApp]) -> Vec<Api> {
+    documents(apps)
+        .filter_map(|(_, document)| document.api.clone())
+        .collect()
+}
+
+/// Judges documents together, and with the apps whose streams they name. `must_run`: all apps are there.
+pub(crate) fn judge_together(apps: &mut [LoadedApp], must_run: bool) {
+    let mut found: Vec<(usize, Diagnostic)> = Vec::new();
+    let all: Vec<(usize, &Document)> = documents(apps).collect();
+    let named: Vec<(&str, &Document)> = all
+        .iter()
+        .map(|(at, document)| (apps[*at].file.as_str(), *document))
+        .collect();
+    for (number, diagnostic) in document::conflicts(&named) {
+        found.push((all[number].0, diagnostic));
+    }
+    for (at, document) in &all {
+        let Some(api) = &document.api else { continue };
+        for place in &document.streams {
+            let topic = &api.topics[place.topic];
+            let faults = stream_faults(topic, (place.stream, place.key), apps, must_run);
+            found.extend(faults.into_iter().map(|fault| (*at, fault)));
+        }
+    }
+    for (at, diagnostic) in found {
+        let app = &mut apps[at];
+        app.diagnostics.push(diagnostic);
+        app.diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
+        if let Some(document) = &mut app.document {
+            document.api = None;
+        }
+    }
+}
+
+fn unknown(message: String, span: Span, label: &str, help: Option<String>) -> Diagnostic {
+    Diagnostic {
+        code: code::UNKNOWN_NAME,
+        severity: Severity::Error,
+        kind: Kind::Name,
+        message,
+        span,
+        label: label.to_owned(),
+        related: Vec::new(),
+        help,
+        fix: None,
+    }
+}
+
+fn meant(name: &str, known: &[&str]) -> Option<String> {
+    match nearest(name, known.iter().copied()) {
+        Some(near) => Some(format!("did you mean '{near}'?")),
+        None if known.is_empty() => None,
+        None => Some(format!("there is {}", known.join(", "))),
+    }
+}
+
+/// What is wrong with the stream that a topic is bound to.
+fn stream_faults(
+    topic: &Topic,
+    (stream_span, key_span): (Span, Span),
+    apps: &[LoadedApp],
+    must_run: bool,
+) -> Vec<Diagnostic> {
+    let Binding::Stream { app, stream, keys } = &topic.binding else {
+        return Vec::new();
+    };
+    let others: Vec<&LoadedApp> = apps.iter().filter(|app| app.document.is_none()).collect();
+    let Some(found) = others.iter().find(|other| other.name == *app) else {
+        if others.is_empty() && !must_run {
+            // The document is judged without its apps.
+            return Vec::new();
+        }
+        let known: Vec<&str> = others.iter().map(|app| app.name.as_str()).collect();
+        let said = format!("there is no app '{app}'");
+        let help =
+            meant(app, &known).or_else(|| Some("name the file of the app as well".to_owned()));
+        return vec![unknown(said, stream_span, "no app has this name", help)];
+    };
+    // An app with errors has said so.
+    let Some(plan) = &found.plan else {
+        return Vec::new();
+    };
+    let Some(definition) = plan.streams.iter().find(|own| is_called(own, stream)) else {
+        let known = plan
+            .streams
+            .iter()
+            .filter(|own| matches!(own.kind, StreamKind::Plain));
+        let known: Vec<&str> = known.map(|own| own.schema.name.as_str()).collect();
+        let said = format!("app '{app}' has no stream '{stream}'");
+        return vec![unknown(
+            said,
+            stream_span,
+            "there is none",
+            meant(stream, &known),
+        )];
+    };
+    let attributes = definition.schema.attributes.iter();
+    let attributes: Vec<&str> = attributes
+        .map(|attribute| attribute.name.as_str())
+        .collect();
+    let missing = keys
+        .iter()
+        .filter(|key| !attributes.contains(&key.as_str()));
+    let missing = missing.map(|key| {
+        let said = format!(
+            "stream '{stream}' has no attribute '{key}', which would give the address its parameter"
+        );
+        let help = meant(key, &attributes).map(|help| format!("{help}; name it by 'key'"));
+        unknown(said, key_span, "no attribute gives it", help)
+    });
+    missing.collect()
+}
+
+fn is_called(stream: &Stream, name: &str) -> bool {
+    stream.schema.name == name && matches!(stream.kind, StreamKind::Plain | StreamKind::Trigger)
+}
+
+/// Adds to an app what documents bind to its streams, and to what its connectors attach to the attributes that give
+/// the parameters of addresses. What was added, as text: two apps are the same only with the same of it.
+pub(crate) fn attach(plan: &mut Plan, apis: &[Api]) -> String {
+    let mut added = String::new();
+    for api in apis {
+        for topic in &api.topics {
+            let Binding::Stream { app, stream, keys } = &topic.binding else {
+                continue;
+            };
+            if *app != plan.name {
+                continue;
+            }
+            let Some(stream) = plan.streams.iter_mut().find(|own| is_called(own, stream)) else {
+                continue;
+            };
+            added.push_str(&format!(
+                "{}/{}{} {keys:?} ",
+                api.name,
+                api.version,
+                topic.address()
+            ));
+            if topic.subscribe.is_some() {
+                added.push_str("out ");
+                stream.sinks.push(transport("sse-server", api, topic, keys));
+            }
+            if topic.publish.is_some() {
+                added.push_str("in ");
+                stream
+                    .sources
+                    .push(transport("websocket-server", api, topic, &[]));
+            }
+        }
+    }
+    for stream in &mut plan.streams {
+        let attributes: Vec<String> = stream
+            .schema
+            .attributes
+            .iter()
+            .map(|attribute| attribute.name.clone())
+            .collect();
+        for sink in &mut stream.sinks {
+            add_parameters(sink, &attributes);
+        }
+    }
+    added
+}
+
+/// A connector that attaches a stream to a topic of a document.
+fn transport(ty: &str, api: &Api, topic: &Topic, keys: &[String]) -> Transport {
+    let option = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut options = vec![
+        option("api", &api.name),
+        option("version", &api.version),
+        option("topic", topic.address()),
+    ];
+    for (parameter, key) in topic.parameters().iter().zip(keys) {
+        options.push((format!("topic.{parameter}"), format!("{{{{{key}}}}}")));
+    }
+    Transport {
+        ty: ty.to_owned(),
+        options,
+        map: Mapping {
+            ty: "json".to_owned(),
+            options: Vec::new(),
+            attributes: Vec::new(),
+            payload: Vec::new(),
+            span: Span::default(),
+        },
+        distribution: None,
+        span: Span::default(),
+    }
+}
+
+/// `topic.symbol='{{symbol}}'` for each parameter of the address that an attribute gives.
+fn add_parameters(sink: &mut Transport, attributes: &[String]) {
+    if sink.option("api").is_none() {
+        return;
+    }
+    let topic = sink.option("topic").unwrap_or_default();
+    let names = topic
+        .split('{')
+        .skip(1)
+        .filter_map(|part| part.split('}').next());
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    for name in names {
+        let option = format!("topic.{name}");
+        if sink.option(&option).is_none() && attributes.contains(&name) {
+            sink.options.push((option, format!("{{{{{name}}}}}")));
+        }
+    }
+}
