@@ -72,7 +72,8 @@ fn id(dir: &Path) -> Result<String, Error> {
     }
 }
 
-fn open_tables(dir: &Path) -> Result<Tables, Error> {
+/// The tables of a store, without the rows of its log. What is known from `before` is not read again.
+pub(crate) fn open_tables(dir: &Path, before: Option<&Tables>) -> Result<Tables, Error> {
     let mut tables = Tables::new();
     let folder = dir.join(TABLES);
     for entry in fs::read_dir(&folder).map_err(Error::file("read", &folder))? {
@@ -90,7 +91,9 @@ fn open_tables(dir: &Path) -> Result<Tables, Error> {
                 .exists()
             || path.join("_delta_log").join("_last_checkpoint").exists();
         if is_table {
-            tables.insert(name, Arc::new(Table::open(&path)?));
+            let known = before.and_then(|tables| tables.get(&name));
+            let table = Table::open(&path, known.map(|table| &**table))?;
+            tables.insert(name, Arc::new(table));
         }
     }
     Ok(tables)
@@ -99,10 +102,10 @@ fn open_tables(dir: &Path) -> Result<Tables, Error> {
 /// Changes of transactions that are not committed yet.
 type Open = HashMap<u64, Vec<(u64, String, Vec<Type>, Vec<Change>)>>;
 
-/// Reads a store; nothing is changed.
-pub(crate) fn load(dir: &Path) -> Result<Loaded, Error> {
+/// Reads a store; nothing is changed. What is known of its files from `before` is not read again.
+pub(crate) fn load(dir: &Path, before: Option<&Tables>) -> Result<Loaded, Error> {
     let id = id(dir)?;
-    let tables = open_tables(dir)?;
+    let tables = open_tables(dir, before)?;
     let mut replayed = replay_into(dir, &id, &tables)?;
     // Rows of a batch are in files alone: the log does not know their numbers.
     let last = tables.values().map(|table| table.last_row()).max();

@@ -1,5 +1,7 @@
 //! A store that is only read, whether a process writes to it meanwhile or not.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -8,7 +10,7 @@ use event::{Batch, Schema};
 use crate::condition::Condition;
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::load::{LOG, Loaded, Tables, load};
+use crate::load::{LOG, Loaded, TABLES, Tables, load, open_tables};
 use crate::log::oldest;
 use crate::scan::TableScan;
 use crate::table::Found;
@@ -19,6 +21,31 @@ const LOOKS_MAX: usize = 8;
 /// What was committed when it was opened, of all tables.
 pub struct Reader {
     tables: Tables,
+    /// What the folder looked like before it was read.
+    seen: Option<Seen>,
+}
+
+/// Files of the log with their lengths, and names of tables.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    log: BTreeMap<OsString, u64>,
+    tables: Vec<OsString>,
+}
+
+impl Seen {
+    /// `None` where it cannot be read: whoever reads on says why.
+    fn of(dir: &Path) -> Option<Seen> {
+        let mut log = BTreeMap::new();
+        for entry in std::fs::read_dir(dir.join(LOG)).ok()? {
+            let entry = entry.ok()?;
+            log.insert(entry.file_name(), entry.metadata().ok()?.len());
+        }
+        let tables = std::fs::read_dir(dir.join(TABLES)).ok()?;
+        let tables = tables.map(|entry| entry.ok().map(|entry| entry.file_name()));
+        let mut tables: Vec<OsString> = tables.collect::<Option<_>>()?;
+        tables.sort_unstable();
+        Some(Seen { log, tables })
+    }
 }
 
 impl Reader {
@@ -27,18 +54,48 @@ impl Reader {
     /// # Errors
     /// The folder is no store, cannot be read, or is damaged.
     pub fn open(dir: &Path) -> Result<Reader, Error> {
-        Reader::open_beside(dir, &mut || {})
+        Reader::open_beside(dir, None, &mut || {})
+    }
+
+    /// The same, without reading again what `before` knows of files and of the logs of tables.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn open_after(dir: &Path, before: &Reader) -> Result<Reader, Error> {
+        Reader::open_beside(dir, Some(before), &mut || {})
+    }
+
+    /// The tables as their files have them, without the rows of the log; what `before` knows is not read again.
+    ///
+    /// # Errors
+    /// A table cannot be read, or is damaged.
+    pub fn files(dir: &Path, before: Option<&Reader>) -> Result<Reader, Error> {
+        let tables = open_tables(dir, before.map(|reader| &reader.tables))?;
+        Ok(Reader { tables, seen: None })
+    }
+
+    /// Has nothing been written to the store since it was opened?
+    pub fn is_current(&self, dir: &Path) -> bool {
+        self.seen.is_some()
+            && self.seen == Seen::of(dir)
+            && self.tables.values().all(|table| table.is_newest())
     }
 
     /// `between` is what a test has happen after the log was read.
-    pub(crate) fn open_beside(dir: &Path, between: &mut dyn FnMut()) -> Result<Reader, Error> {
+    pub(crate) fn open_beside(
+        dir: &Path,
+        known: Option<&Reader>,
+        between: &mut dyn FnMut(),
+    ) -> Result<Reader, Error> {
         let log = dir.join(LOG);
+        let known = known.map(|reader| &reader.tables);
         let mut gone = None;
         for _ in 0..LOOKS_MAX {
             // Looked up before the tables are: as long as this file is the first, the log has all rows that the
             // files of these tables do not, whatever is written to newer ones meanwhile.
             let before = oldest(&log).ok();
-            let loaded = load(dir);
+            let seen = Seen::of(dir);
+            let loaded = load(dir, known);
             between();
             let is_whole = oldest(&log).ok() == before;
             match loaded {
@@ -46,7 +103,7 @@ impl Reader {
                 Err(Error::File { ref cause, .. }) if cause.kind() == ErrorKind::NotFound => {
                     gone = loaded.err();
                 }
-                Ok(Loaded { tables, .. }) if is_whole => return Ok(Reader { tables }),
+                Ok(Loaded { tables, .. }) if is_whole => return Ok(Reader { tables, seen }),
                 Err(error) if is_whole => return Err(error),
                 _ => {}
             }

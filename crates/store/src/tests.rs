@@ -322,7 +322,7 @@ fn files_are_in_the_order_that_the_app_chose_also_when_small_ones_become_one() {
         store.close().expect("closed");
     }
     let folder = dir.path().join("tables/t");
-    let table = crate::table::Table::open(&folder).expect("a table");
+    let table = crate::table::Table::open(&folder, None).expect("a table");
     let view = table.view();
     assert!(view.snapshot.files.len() < 12, "small files became one");
     for add in view.snapshot.files.values() {
@@ -573,7 +573,7 @@ fn a_reader_sees_each_row_once_while_rows_of_the_log_become_files() {
     store.insert(&batch(&[row(1, "a", 1)])).expect("inserted");
     let (mut store, mut next) = (Some(store), 2);
     // Each time that the log was read, its rows are written to files.
-    let reader = Reader::open_beside(dir.path(), &mut || {
+    let reader = Reader::open_beside(dir.path(), None, &mut || {
         let mut open = store.take().expect("it is open");
         let mut open = flush(dir.path(), open.as_mut(), &definition, None);
         open.insert(&batch(&[row(next, "b", 2)])).expect("inserted");
