@@ -178,6 +178,16 @@ impl TableIndex {
         same && own.next().is_none()
     }
 
+    /// Has every document that it counts a row of a file of a version?
+    #[cfg(test)]
+    pub fn has_only(&self, scan: &TableScan) -> bool {
+        let named: HashSet<&str> = scan.file_names().map(|(name, _)| name).collect();
+        let searcher = self.reader.searcher();
+        let mut segments = searcher.segment_readers().iter();
+        self.covered.files.keys().all(|name| named.contains(name.as_str()))
+            && segments.all(|segment| segment.num_deleted_docs() == 0)
+    }
+
     /// Takes in files of a version that it lacks and gives up those that are gone; whether it has looked at all.
     /// `goes_on` is asked between files. A file that cannot be read is left out, and searches report it.
     ///

@@ -578,7 +578,7 @@ pub(crate) mod tests {
                 slop: 2,
             }),
             ("title:Fx~", Compare::WordNear { word: "fx".into(), edits: 2 }),
-            ("title:quick~0.8", Compare::WordNear { word: "quick".into(), edits: 1 }),
+            ("title:quick~0.7", Compare::WordNear { word: "quick".into(), edits: 1 }),
             ("_title:\"Quick fox\"", Compare::Whole("Quick fox".into())),
             ("open:TRUE", Compare::Word("true".into())),
             ("price:*", Compare::Exists),

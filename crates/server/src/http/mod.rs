@@ -11,6 +11,7 @@
 //! needs is refused (see [`gate`]). Without users anyone who can reach the port may request everything,
 //! so beyond loopback it needs users and TLS unless the operator allows otherwise. Never: HTTP/2.
 
+pub mod analytics;
 mod answer;
 mod gate;
 mod guard;
@@ -71,6 +72,7 @@ pub struct Services {
     pub process: Process,
     /// Over the event store.
     pub sql: sql::Sql,
+    pub analytics: analytics::Analytics,
     /// What no answer shows.
     pub hidden: Hidden,
 }
