@@ -14,6 +14,7 @@ mod output;
 mod progress;
 mod registry;
 mod service;
+mod search;
 mod sql;
 
 use std::any::Any;

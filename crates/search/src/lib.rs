@@ -17,6 +17,8 @@
 mod analyze;
 mod error;
 mod function;
+#[doc(hidden)]
+pub mod fuzzing;
 mod index;
 mod keeper;
 mod matcher;
@@ -29,23 +31,6 @@ mod view;
 pub use error::Error;
 pub use query::QueryError;
 pub use search::{Options, Search};
-
-/// Reads a query as a table with every type of column has it: for fuzzing.
-///
-/// # Errors
-/// What is wrong with the query, and where.
-pub fn try_query(text: &str) -> Result<(), QueryError> {
-    query::parse::parse(text).map(drop)
-}
-
-/// Reads a score function: for fuzzing.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn try_function(text: &str) -> Result<f64, Error> {
-    let function = function::Function::parse(text, &|name| (name == "_score").then_some(0))?;
-    Ok(function.value(&[1.5]))
-}
 
 #[cfg(test)]
 mod tests;

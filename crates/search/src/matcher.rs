@@ -10,7 +10,7 @@ use tantivy::Term;
 
 use crate::analyze::{keyword, words};
 use crate::query::Piece;
-use crate::query::plan::{Compare, Part, Plan, Source, categories};
+use crate::query::plan::{Compare, Part, Plan, Source, categories, category_text};
 use crate::rank::Fresh;
 
 /// Compares rows, one after the other.
@@ -154,7 +154,9 @@ impl<'p> Matcher<'p> {
                 Compare::Doubles(from, to) => {
                     number.to_double().is_some_and(|v| is_between(&v, from, to))
                 }
-                Compare::Category(path) => categories(text).starts_with(path),
+                Compare::Category(path) => {
+                    categories(category_text(cells, row).as_deref()).starts_with(path)
+                }
                 Compare::Whole(want) => text.is_some_and(|text| keyword(text) == want),
                 Compare::WholeBetween(from, to) => {
                     text.is_some_and(|text| is_text_between(keyword(text), from, to))
@@ -405,19 +407,20 @@ pub(crate) fn phrase_count(positions: &[Vec<u32>], phrase: &[String], slop: u32)
     begins.sort_unstable();
     begins.dedup();
     let is_there = |begin: i64| {
-        // A word that is twice in the phrase has to be there twice.
-        let mut taken: Vec<(&str, u32)> = Vec::new();
+        // A word that is twice in the phrase has to be there twice: behind where it was taken.
+        let mut taken: Vec<(&str, usize)> = Vec::new();
         for (places, by) in slots() {
             let (from, to) = (begin + by, begin + by + i64::from(slop));
             let word = phrase[by as usize].as_str();
             let first = places.partition_point(|place| i64::from(*place) < from);
-            let fits = places[first..]
-                .iter()
-                .take_while(|place| i64::from(**place) <= to)
-                .find(|place| !taken.contains(&(word, **place)));
-            match fits {
-                Some(place) => taken.push((word, *place)),
-                None => return false,
+            let before = taken.iter_mut().find(|(other, _)| *other == word);
+            let at = before.as_ref().map_or(first, |(_, last)| first.max(*last + 1));
+            if places.get(at).is_none_or(|place| i64::from(*place) > to) {
+                return false;
+            }
+            match before {
+                Some((_, last)) => *last = at,
+                None => taken.push((word, at)),
             }
         }
         true

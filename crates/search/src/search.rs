@@ -9,12 +9,16 @@ use std::time::{Duration, Instant};
 use jiff::tz::TimeZone;
 use store::indexing::Indexing;
 use store::reader::Reader;
+use store::rows::Rows;
 use store::scan::TableScan;
 
 use crate::error::Error;
 use crate::index::{Fields, Published, TableIndex, folder};
 use crate::keeper::Keeper;
 use crate::view::{Limits, View};
+
+/// For what ends by itself.
+const NO_HURRY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a search may use, and how it reads times.
 #[derive(Clone, Debug)]
@@ -151,6 +155,59 @@ impl Search {
         }
     }
 
+    /// Is a query right for a table?
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn check(&self, table: &str, scan: &TableScan, query: &str) -> Result<(), Error> {
+        let view = self.view_of(table, scan.clone())?;
+        view.plan(query, &self.options().zone).map(drop)
+    }
+
+    /// Goes through the rows of a table that a query means, at the version that somebody else has read, in no order
+    /// and without a limit of time: `each` ends it. Columns that are not asked for are null. Each row has its score.
+    ///
+    /// # Errors
+    /// What is wrong with the query; the table cannot be read.
+    pub fn each_row(
+        &self,
+        table: &str,
+        scan: &TableScan,
+        query: &str,
+        columns: &[usize],
+        is_ranked: bool,
+        each: &mut dyn FnMut(&Rows<'_>, usize, f32) -> bool,
+    ) -> Result<(), Error> {
+        let mut view = self.view_of(table, scan.clone())?;
+        view.limits.until = Instant::now() + NO_HURRY;
+        let plan = view.plan(query, &self.options().zone)?;
+        let mut told = false;
+        let mut of = |view: &View| {
+            view.each(&plan, columns, is_ranked, &mut |rows, row, score| {
+                told = true;
+                Ok(each(rows, row, score))
+            })
+        };
+        match of(&view) {
+            // Nothing was given away yet: the table is read instead.
+            Err(Error::Index(cause)) if !told && view.index.is_some() => {
+                self.is_damaged(table, &cause);
+                view.index = None;
+                of(&view)
+            }
+            done => done,
+        }
+    }
+
+    fn is_damaged(&self, table: &str, cause: &str) {
+        tracing::error!(
+            table,
+            cause,
+            "the search index is damaged; it is made again, and the table is read meanwhile"
+        );
+        self.make_again(table);
+    }
+
     /// Does something with a table by its index, and without it where that turns out to be damaged.
     ///
     /// # Errors
@@ -163,13 +220,8 @@ impl Search {
     ) -> Result<T, Error> {
         match what(view) {
             Err(Error::Index(cause)) if view.index.is_some() => {
-                tracing::error!(
-                    table = name,
-                    cause,
-                    "the search index is damaged; it is made again, and the table is read meanwhile"
-                );
+                self.is_damaged(name, &cause);
                 view.index = None;
-                self.make_again(name);
                 what(view)
             }
             done => done,

@@ -17,12 +17,14 @@ mod error;
 mod memory;
 mod names;
 mod script;
+mod search;
 mod statement;
 mod table;
 
 pub use encode::Format;
 pub use engine::{Answer, Engine, Limits};
 pub use error::Error;
+pub use search::{EachFound, TableSearch};
 pub use script::{Call, Outcome, Run, Script, ScriptError, UserFunction};
 
 #[cfg(test)]

@@ -102,9 +102,6 @@ impl Indexing {
         if flags.is_score && !ty.is_numeric() {
             return refused("a score parameter, which is a number");
         }
-        if flags.is_facet && ty != Type::String {
-            return refused("a facet, which is a string");
-        }
         if flags.is_searched() && ty == Type::Object {
             return refused("searched");
         }
@@ -247,7 +244,6 @@ mod tests {
         for (text, says) in [
             ("nothing -i", "no column 'nothing': it has symbol, volume"),
             ("symbol -sp", "'symbol' is string and cannot be a score"),
-            ("volume -f", "'volume' is long and cannot be a facet"),
             ("extra -i", "'extra' is object and cannot be searched"),
             ("symbol -x", "'-x' behind column 'symbol' is no flag"),
             ("symbol", "has no flag"),

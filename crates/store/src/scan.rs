@@ -64,6 +64,42 @@ impl Checked {
     }
 }
 
+/// Rows that are picked one by one, and become a batch of Arrow.
+pub struct Picked {
+    scan: TableScan,
+    found: Found,
+}
+
+impl Picked {
+    pub fn new(scan: &TableScan) -> Picked {
+        Picked {
+            found: Found::new(&scan.table.definition),
+            scan: scan.clone(),
+        }
+    }
+
+    /// # Errors
+    /// The rows are too many for memory.
+    pub fn push(&mut self, rows: &Rows<'_>, row: usize) -> Result<(), Error> {
+        self.found.push(rows, row)
+    }
+
+    /// Are there as many as are given away at once?
+    pub fn is_full(&self) -> bool {
+        self.found.len() >= BATCH_ROWS
+    }
+
+    /// The rows so far; the next come after them.
+    ///
+    /// # Errors
+    /// They do not fit their columns, which would be a fault of ours.
+    pub fn take(&mut self) -> Result<RecordBatch, Error> {
+        let fresh = Found::new(&self.scan.table.definition);
+        let full = std::mem::replace(&mut self.found, fresh);
+        self.scan.batch(&full)
+    }
+}
+
 /// FNV-1a, which stays the same from build to build.
 fn mark_of(key: &[u8]) -> u64 {
     key.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -119,6 +119,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     let mut deployment = Deployment::new(folder, state, deployer.clone(), apps.options.clone());
     deployment.set(apps.texts, apps.options);
     let asked_store = args.store.as_deref().filter(|_| http.is_some());
+    let search = crate::search::Searching::of_server(asked_store, &args.search)?;
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
@@ -130,7 +131,8 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         backups: server.backups(),
         deployer,
         process,
-        sql: crate::sql::of_server(asked_store, &args.sql)?,
+        sql: crate::sql::of_server(asked_store, &args.sql, &search)?,
+        analytics: crate::search::of_server(asked_store, &search),
         hidden: output.hidden.clone(),
     };
     let http = http.map(|options| server::http::serve(&options, services));

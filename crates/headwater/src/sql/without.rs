@@ -6,6 +6,7 @@ use server::client::Reply;
 use server::http::sql::Sql;
 
 use super::{NO_STORE, Ran};
+use crate::search::Searching;
 use crate::cli::sql::{SqlArgs, SqlLimitArgs, SqlOutput};
 
 const LACKS: &str = "this build has no SQL: build it with the feature 'sql' (cargo build -p headwater --features sql), \
@@ -47,6 +48,6 @@ pub fn run_script(
 
 /// # Errors
 /// None.
-pub fn of_server(store: Option<&Path>, _: &SqlLimitArgs) -> anyhow::Result<Sql> {
+pub fn of_server(store: Option<&Path>, _: &SqlLimitArgs, _: &Searching) -> anyhow::Result<Sql> {
     Ok(Sql::absent(if store.is_some() { LACKS } else { NO_STORE }))
 }

@@ -12,7 +12,7 @@ use tantivy::schema::{
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
 
 use crate::analyze::{keyword, words};
-use crate::query::plan::categories;
+use crate::query::plan::{categories, category_text};
 
 /// The number of the file and the row in it.
 pub(super) const PLACE: &str = "place";
@@ -145,7 +145,7 @@ impl Fields {
                 _ => None,
             };
             if let Some(field) = of.categories {
-                let path = categories(text);
+                let path = categories(category_text(cells, row).as_deref());
                 for levels in 1..=path.len() {
                     document.add_text(field, category(&path[..levels]));
                 }

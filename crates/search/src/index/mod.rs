@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 use store::scan::TableScan;
-use tantivy::indexer::LogMergePolicy;
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Query};
 use tantivy::tokenizer::TokenizerManager;
 use tantivy::{DocId, Index, IndexReader, IndexWriter, ReloadPolicy, Score, Searcher, Term};
@@ -33,6 +33,9 @@ const WRITER_BYTES: usize = 48 << 20;
 
 /// Documents between two commits, about.
 const COMMIT_DOCUMENTS: u64 = 500_000;
+
+/// Documents between two looks at whether it goes on.
+const LOOK_EVERY: u32 = 4096;
 
 /// Part of the documents of a segment that are gone, from which on it is written again.
 const GONE_MAX: f32 = 0.3;
@@ -189,7 +192,7 @@ impl TableIndex {
     }
 
     /// Takes in files of a version that it lacks and gives up those that are gone; whether it has looked at all.
-    /// `goes_on` is asked between files. A file that cannot be read is left out, and searches report it.
+    /// `goes_on` is asked now and then. A file that cannot be read is left out, and searches report it.
     ///
     /// # Errors
     /// The index cannot be written; it is as it was at its last commit.
@@ -200,10 +203,13 @@ impl TableIndex {
         goes_on: &dyn Fn() -> bool,
     ) -> Result<bool, Error> {
         let failed = |cause| Error::index("write", dir)(cause);
-        let writer: IndexWriter = self
-            .index
-            .writer_with_num_threads(1, WRITER_BYTES)
-            .map_err(failed)?;
+        // One thread for documents and one for merges: the apps have the rest.
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(1)
+            .memory_budget_per_thread(WRITER_BYTES)
+            .num_merge_threads(1)
+            .build();
+        let writer: IndexWriter = self.index.writer_with_options(options).map_err(failed)?;
         let mut policy = LogMergePolicy::default();
         policy.set_del_docs_ratio_before_merge(GONE_MAX);
         writer.set_merge_policy(Box::new(policy));
@@ -228,9 +234,14 @@ impl TableIndex {
             looked_at += 1;
             let at = covered.next;
             covered.next += 1;
-            match self.add_file(&writer, scan, &name, at) {
-                Ok(()) => {
+            match self.add_file(&writer, scan, &name, at, goes_on) {
+                Ok(true) => {
                     covered.files.insert(name, at);
+                }
+                Ok(false) => {
+                    looked_at -= 1;
+                    writer.delete_term(Term::from_field_u64(self.fields.file, u64::from(at)));
+                    break;
                 }
                 Err(error @ Error::Index(_)) => return Err(error),
                 Err(error) => {
@@ -255,9 +266,13 @@ impl TableIndex {
         scan: &TableScan,
         name: &str,
         at: u32,
-    ) -> Result<(), Error> {
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<bool, Error> {
         let mut failed = None;
-        scan.visit_whole_file(name, &mut |rows, row, place| {
+        let is_whole = scan.visit_whole_file(name, &mut |rows, row, place| {
+            if place.is_multiple_of(LOOK_EVERY) && !goes_on() {
+                return Ok(false);
+            }
             let mark = scan.mark(rows, row);
             let document = self.fields.document(rows, row, (at, place), mark);
             match writer.add_document(document) {
@@ -270,7 +285,7 @@ impl TableIndex {
         })?;
         match failed {
             Some(error) => Err(Error::Index(format!("cannot add to the index: {error}"))),
-            None => Ok(()),
+            None => Ok(is_whole),
         }
     }
 }

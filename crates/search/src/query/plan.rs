@@ -1,8 +1,10 @@
 //! A query in terms of the columns of a table: what the index and the scan of fresh rows both work from.
 
+use std::borrow::Cow;
 use std::ops::{Bound as Limit, Range};
 
-use event::Type;
+use event::column::View;
+use event::{Cells, Type};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use lang::suggest::nearest;
@@ -11,7 +13,7 @@ use store::indexing::Indexing;
 
 use super::parse::parse;
 use super::{Bound, Clause, Closeness, Node, Occur, Piece, Placed, QueryError, Test};
-use crate::analyze::{keyword, lower, word_list};
+use crate::analyze::{WORD_MAX, keyword, lower, word_list};
 
 /// What a facet has where there is no value, as in DAS.
 pub(crate) const NO_CATEGORY: &str = "EMPTY_FACET_VALUE!";
@@ -19,8 +21,9 @@ pub(crate) const NO_CATEGORY: &str = "EMPTY_FACET_VALUE!";
 /// Levels of a facet; what lies deeper is one name.
 pub(crate) const LEVELS_MAX: usize = 32;
 
-/// Words of a phrase.
+/// Words of a phrase, and of one whose words may be moved.
 const WORDS_MAX: usize = 256;
+const MOVED_MAX: usize = 64;
 
 /// Which rows are meant.
 #[derive(Clone, PartialEq, Debug)]
@@ -93,6 +96,17 @@ pub(crate) struct Fields<'a> {
     pub indexing: &'a Indexing,
     /// Of times that name none.
     pub zone: &'a TimeZone,
+}
+
+/// The text that the value of a facet has.
+pub(crate) fn category_text<'r>(cells: &Cells<'r>, row: usize) -> Option<Cow<'r, str>> {
+    if cells.is_null(row) {
+        return None;
+    }
+    Some(match cells.view() {
+        View::Str(texts) => Cow::Borrowed(texts.get(row)),
+        _ => Cow::Owned(event::text::to_text(&cells.value(row))),
+    })
 }
 
 /// The path of a facet's value.
@@ -462,12 +476,21 @@ fn words(
             match words.len() {
                 0 => None,
                 1 => words.pop().map(|word| leaf(Compare::Word(word))),
+                len if *slop > 0 && len > MOVED_MAX => {
+                    return Err(wrong(format!(
+                        "a phrase whose words may be moved has more than {MOVED_MAX} words"
+                    )));
+                }
                 _ => Some(leaf(Compare::Phrase { words, slop: *slop })),
             }
         }
         Test::Wildcard(pieces) => Some(leaf(Compare::WordLike(lower_pieces(pieces)))),
         Test::Fuzzy { text, closeness } => {
             let word = lower(text);
+            if word.chars().count() > WORD_MAX + 2 {
+                // No word is that long.
+                return Ok(Some(Part::Nothing));
+            }
             Some(leaf(match edits(*closeness, &word) {
                 0 => Compare::Word(word),
                 edits => Compare::WordNear { word, edits },

@@ -6,11 +6,10 @@ use event::{Type, Value};
 use serde_json::{Map, Value as Json, json};
 
 use super::body::Body;
-use super::facets::text;
 use super::records::{json as value_json, record};
 use super::{Call, Reply};
 use crate::error::Error;
-use crate::query::plan::{LEVELS_MAX, categories};
+use crate::query::plan::{LEVELS_MAX, categories, category_text};
 use crate::search::Search;
 use crate::view::View;
 
@@ -100,7 +99,8 @@ impl Search {
             let mut groups: BTreeMap<Vec<String>, Group> = BTreeMap::new();
             if let Some(facet) = facet {
                 view.each(&plan, &columns, false, &mut |rows, row, _| {
-                    let mut path = categories(text(rows, row, facet));
+                    let text = category_text(&rows.columns[facet], row);
+                    let mut path = categories(text.as_deref());
                     if path.len() < levels {
                         return Ok(true);
                     }

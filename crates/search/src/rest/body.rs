@@ -35,10 +35,9 @@ impl Body {
     }
 
     pub fn text(&self, name: &str) -> Result<Option<&str>, Error> {
-        let text = |value: &'_ Json| value.as_str().map(str::len).is_some();
         match self.get(name) {
             None => Ok(None),
-            Some(value) if text(value) => Ok(value.as_str()),
+            Some(Json::String(text)) => Ok(Some(text)),
             Some(_) => Err(wrong(name, "a text")),
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use event::column::View as Cells;
 use serde_json::{Map, Value as Json, json};
 use store::rows::Rows;
 
@@ -10,7 +9,7 @@ use super::body::Body;
 use super::{Call, Reply, sorts};
 use crate::error::Error;
 use crate::function::Function;
-use crate::query::plan::{Plan, Source, categories};
+use crate::query::plan::{Plan, Source, categories, category_text};
 use crate::search::Search;
 use crate::view::{Hit, View, value};
 
@@ -84,15 +83,6 @@ fn each_scored(
     view.each(plan, &all, scoring.is_ranked, &mut |rows, row, score| {
         each(rows, row, scoring.value(rows, row, score)).map(|()| true)
     })
-}
-
-/// The text of a column.
-pub(super) fn text<'r>(rows: &Rows<'r>, row: usize, column: usize) -> Option<&'r str> {
-    let cells = &rows.columns[column];
-    match cells.view() {
-        Cells::Str(texts) if !cells.is_null(row) => Some(texts.get(row)),
-        _ => None,
-    }
 }
 
 impl Search {
@@ -195,7 +185,7 @@ impl Search {
         let sums = self.with(&mut view, &name, &mut |view| {
             let mut sums: HashMap<String, f64> = HashMap::new();
             each_scored(view, &plan, &scoring, &[facet], &mut |rows, row, score| {
-                let own = categories(text(rows, row, facet));
+                let own = categories(category_text(&rows.columns[facet], row).as_deref());
                 let Some(child) = own.get(path.len()) else {
                     return Ok(());
                 };

@@ -94,7 +94,7 @@ impl From<Error> for Reply {
             error if error.is_of_request() => 400,
             _ => 500,
         };
-        if status == 500 {
+        if status == 500 && !matches!(error, Error::Gone) {
             tracing::error!(cause = %error, "cannot answer a request to /analytics");
         }
         Reply::said(status, "failed", error.to_string())

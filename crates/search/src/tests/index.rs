@@ -30,7 +30,7 @@ fn until_covered(search: &Search) {
             return;
         }
         assert!(Instant::now() < until, "the index does not come");
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::park_timeout(Duration::from_millis(10));
     }
 }
 
@@ -132,7 +132,7 @@ fn other_columns_are_another_index() {
     let until = Instant::now() + WAIT;
     while folder(dir.path(), "docs").exists() {
         assert!(Instant::now() < until, "the index stays");
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::park_timeout(Duration::from_millis(10));
     }
 }
 

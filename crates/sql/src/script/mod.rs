@@ -23,10 +23,12 @@ use datafusion::prelude::SessionContext;
 use event::{Attribute, Schema, Type};
 use futures_util::StreamExt as _;
 use jiff::tz::TimeZone;
+use lang::span::Span;
 use serde_json::{Value as Json, json};
 use store::EventStore;
 use store::batch::{BatchWriter, Mode};
 use store::definition::{Definition, TIMESTAMP};
+use store::indexing::{Flags, Indexing};
 use store::marks::{Mark, Marks};
 use store::reader::Reader;
 use store::scan::Checked;
@@ -203,6 +205,7 @@ impl Session {
                 let columns = attributes.map(|attribute| Column {
                     name: attribute.name.clone(),
                     ty: attribute.ty,
+                    flags: Flags::default(),
                 });
                 columns.collect()
             }
@@ -217,6 +220,7 @@ impl Session {
                 return Err(wrong(message, create.span, Some(help)));
             }
         };
+        self.note_flags(&table, &columns, create.span)?;
         let temporary = Temporary {
             table,
             columns,
@@ -224,6 +228,23 @@ impl Session {
         };
         self.tables.insert(create.name.to_lowercase(), temporary);
         Ok(())
+    }
+
+    /// Columns that the script wants to be searched are from now on.
+    fn note_flags(&self, table: &str, columns: &[Column], span: Span) -> Result<(), Error> {
+        let reader = self.run.store.reader()?;
+        let Some(definition) = reader.definition(table) else {
+            return Ok(());
+        };
+        let mut indexing = Indexing::default();
+        let own = columns
+            .iter()
+            .filter(|column| !column.name.eq_ignore_ascii_case(TIMESTAMP));
+        for column in own {
+            let added = indexing.add(definition, &column.name, column.flags);
+            added.map_err(|error| wrong(error.to_string(), span, None))?;
+        }
+        Ok(indexing.write_beside(self.run.store.dir(), table)?)
     }
 
     /// What the tables of the script and their columns are called.

@@ -24,6 +24,11 @@ fn sql() {
 }
 
 #[test]
+fn search() {
+    page("search.md");
+}
+
+#[test]
 fn batch_scripts() {
     page("batch-scripts.md");
 }
