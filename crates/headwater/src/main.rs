@@ -13,8 +13,8 @@ mod other_names;
 mod output;
 mod progress;
 mod registry;
-mod service;
 mod search;
+mod service;
 mod sql;
 
 use std::any::Any;

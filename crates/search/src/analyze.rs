@@ -63,8 +63,14 @@ mod tests {
     #[test]
     fn words_are_those_of_unicode_in_lower_case() {
         for (text, list) in [
-            ("The quick-brown Fox, 3.5 times", &["the", "quick", "brown", "fox", "3.5", "times"][..]),
-            ("can't_stop user@host.de", &["can't_stop", "user", "host.de"]),
+            (
+                "The quick-brown Fox, 3.5 times",
+                &["the", "quick", "brown", "fox", "3.5", "times"][..],
+            ),
+            (
+                "can't_stop user@host.de",
+                &["can't_stop", "user", "host.de"],
+            ),
             ("ÄPFEL Straße Ωmega", &["äpfel", "straße", "ωmega"]),
             ("東京 カタカナ", &["東", "京", "カタカナ"]),
             ("  --- ", &[]),

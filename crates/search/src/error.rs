@@ -40,7 +40,10 @@ fn said(error: &store::error::Error) -> String {
 }
 
 impl Error {
-    pub(crate) fn index(action: &'static str, dir: &Path) -> impl FnOnce(tantivy::TantivyError) -> Error {
+    pub(crate) fn index(
+        action: &'static str,
+        dir: &Path,
+    ) -> impl FnOnce(tantivy::TantivyError) -> Error {
         let dir = dir.display().to_string();
         move |cause| Error::Index(format!("cannot {action} '{dir}': {cause}"))
     }

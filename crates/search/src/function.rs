@@ -281,7 +281,11 @@ impl<'a> Parser<'a> {
             return Err("':' is missing behind '?'".to_owned());
         }
         let other = self.condition(depth + 1)?;
-        Ok(Expression::If(Box::new(condition), Box::new(then), Box::new(other)))
+        Ok(Expression::If(
+            Box::new(condition),
+            Box::new(then),
+            Box::new(other),
+        ))
     }
 
     /// Operators that bind at least so.
@@ -290,8 +294,11 @@ impl<'a> Parser<'a> {
         let mut count = 0;
         loop {
             self.skip_space();
-            let found = OPERATORS.iter().find(|(sign, ..)| self.rest().starts_with(sign));
-            let Some((sign, operator, binding)) = found.filter(|(.., binding)| *binding > least) else {
+            let found = OPERATORS
+                .iter()
+                .find(|(sign, ..)| self.rest().starts_with(sign));
+            let Some((sign, operator, binding)) = found.filter(|(.., binding)| *binding > least)
+            else {
                 return Ok(left);
             };
             // A chain of them is as deep as it is long.
@@ -338,13 +345,18 @@ impl<'a> Parser<'a> {
     fn number(&mut self) -> Result<Expression, String> {
         let rest = self.rest();
         if let Some(hex) = rest.strip_prefix("0x").or(rest.strip_prefix("0X")) {
-            let len = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
+            let len = hex
+                .find(|c: char| !c.is_ascii_hexdigit())
+                .unwrap_or(hex.len());
             let value = i64::from_str_radix(&hex[..len], 16);
             let value = value.map_err(|_| "this is no hexadecimal number".to_owned())?;
             self.at += 2 + len;
             return Ok(Expression::Number(value as f64));
         }
-        let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let digits = |text: &str| {
+            text.find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(text.len())
+        };
         let mut len = digits(rest);
         if rest[len..].starts_with('.') {
             len += 1 + digits(&rest[len + 1..]);
@@ -356,7 +368,9 @@ impl<'a> Parser<'a> {
                 len += 1 + sign + exponent;
             }
         }
-        let value = rest[..len].parse().map_err(|_| "this is no number".to_owned())?;
+        let value = rest[..len]
+            .parse()
+            .map_err(|_| "this is no number".to_owned())?;
         self.at += len;
         Ok(Expression::Number(value))
     }
@@ -401,7 +415,10 @@ impl<'a> Parser<'a> {
         };
         if arguments.len() != want {
             self.at = begin;
-            return Err(format!("function '{name}' takes {want} values, not {}", arguments.len()));
+            return Err(format!(
+                "function '{name}' takes {want} values, not {}",
+                arguments.len()
+            ));
         }
         Ok(Expression::Call(*called, arguments))
     }
@@ -443,7 +460,9 @@ mod tests {
             let function = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(function.value(&[2.5, 1000.0, 2.0]), value, "{text}");
         }
-        let far = parse("haversin(52.52, 13.40, 48.14, 11.58)").expect("read").value(&[]);
+        let far = parse("haversin(52.52, 13.40, 48.14, 11.58)")
+            .expect("read")
+            .value(&[]);
         assert!((far - 504.0).abs() < 2.0, "{far}");
     }
 
@@ -461,12 +480,25 @@ mod tests {
             ("1 + *", "'*' stands where", 5),
         ] {
             let error = parse(text).expect_err(text).to_string();
-            assert!(error.starts_with("Error while evaluating the score function: "), "{error}");
+            assert!(
+                error.starts_with("Error while evaluating the score function: "),
+                "{error}"
+            );
             let place = format!("(at character {at} of");
-            assert!(error.contains(says) && error.contains(&place), "{text}: {error}");
+            assert!(
+                error.contains(says) && error.contains(&place),
+                "{text}: {error}"
+            );
         }
-        for deep in ["(".repeat(100), "-".repeat(100), "1+".repeat(100), "1?".repeat(100)] {
-            let error = parse(&format!("{deep}1")).expect_err("too deep").to_string();
+        for deep in [
+            "(".repeat(100),
+            "-".repeat(100),
+            "1+".repeat(100),
+            "1?".repeat(100),
+        ] {
+            let error = parse(&format!("{deep}1"))
+                .expect_err("too deep")
+                .to_string();
             assert!(error.contains("nested deeper"), "{error}");
         }
     }

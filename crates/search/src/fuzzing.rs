@@ -69,11 +69,17 @@ pub fn query(text: &str) {
             let mut matcher = Matcher::new(&plan);
             let is_meant = matcher.matches(&rows, 0);
             let scored = score(&plan.root, &matcher.counts(), &|_, found, _| found as f32);
-            assert_eq!(is_meant, scored.is_some(), "it is meant and has no score, or the other way round");
+            assert_eq!(
+                is_meant,
+                scored.is_some(),
+                "it is meant and has no score, or the other way round"
+            );
         }
         Err(error) => {
             let len = text.chars().count();
-            let is_inside = error.place.is_none_or(|place| place.start <= len && place.end <= len + 1);
+            let is_inside = error
+                .place
+                .is_none_or(|place| place.start <= len && place.end <= len + 1);
             assert!(is_inside, "the place of the error is outside of the text");
         }
     }

@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Who has the index of a store to himself holds it.
-const LOCK: &str = "lock";
+const LOCK: &str = ".lock";
 
 pub(crate) struct Keeper {
     orders: Arc<Orders>,
@@ -88,7 +88,9 @@ impl Drop for Keeper {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread of the search index stopped by an internal error; searches read the tables");
+            tracing::error!(
+                "the thread of the search index stopped by an internal error; searches read the tables"
+            );
         }
     }
 }
@@ -194,7 +196,10 @@ impl Work {
             }
             return Ok(());
         };
-        let is_other = self.indexes.get(name).is_some_and(|kept| !kept.index.is_for(&fields));
+        let is_other = self
+            .indexes
+            .get(name)
+            .is_some_and(|kept| !kept.index.is_for(&fields));
         if is_other {
             self.drop_index(name)?;
         }
@@ -209,7 +214,13 @@ impl Work {
                 }
             };
             self.shared.publish(name, index.published());
-            self.indexes.insert(name.to_owned(), Kept { index, version: None });
+            self.indexes.insert(
+                name.to_owned(),
+                Kept {
+                    index,
+                    version: None,
+                },
+            );
         }
         let orders = Arc::clone(&self.orders);
         let goes_on = move || {
@@ -247,7 +258,8 @@ impl Work {
 }
 
 fn lock(dir: &std::path::Path) -> Result<File, Error> {
-    let failed = |cause: std::io::Error| Error::Index(format!("cannot lock '{}': {cause}", dir.display()));
+    let failed =
+        |cause: std::io::Error| Error::Index(format!("cannot lock '{}': {cause}", dir.display()));
     std::fs::create_dir_all(dir).map_err(failed)?;
     let mut options = File::options();
     options.create(true).truncate(false).write(true);

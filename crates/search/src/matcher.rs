@@ -36,7 +36,10 @@ impl<'p> Matcher<'p> {
         let mut sources: Vec<(Source, Vec<usize>)> = Vec::new();
         let mut phrases = HashMap::new();
         for (at, leaf) in plan.leaves.iter().enumerate() {
-            match sources.iter_mut().find(|(source, _)| *source == leaf.source) {
+            match sources
+                .iter_mut()
+                .find(|(source, _)| *source == leaf.source)
+            {
                 Some((_, leaves)) => leaves.push(at),
                 None => sources.push((leaf.source, vec![at])),
             }
@@ -258,7 +261,11 @@ fn is_met(part: &Part, has: &dyn Fn(usize) -> bool) -> bool {
 }
 
 /// How well a row fits; `None` where it does not. `weigh` is asked for the leaves that are met.
-pub(crate) fn score(part: &Part, counts: &Counts, weigh: &dyn Fn(usize, u32, u32) -> f32) -> Option<f32> {
+pub(crate) fn score(
+    part: &Part,
+    counts: &Counts,
+    weigh: &dyn Fn(usize, u32, u32) -> f32,
+) -> Option<f32> {
     match part {
         Part::All => Some(1.0),
         Part::Nothing => None,
@@ -268,7 +275,10 @@ pub(crate) fn score(part: &Part, counts: &Counts, weigh: &dyn Fn(usize, u32, u32
         }
         Part::Boost(part, boost) => score(part, counts, weigh).map(|score| score * boost),
         Part::Bool { must, should, not } => {
-            if not.iter().any(|part| is_met(part, &|leaf| counts[leaf].0 > 0)) {
+            if not
+                .iter()
+                .any(|part| is_met(part, &|leaf| counts[leaf].0 > 0))
+            {
                 return None;
             }
             let mut sum = 0.0;
@@ -414,7 +424,9 @@ pub(crate) fn phrase_count(positions: &[Vec<u32>], phrase: &[String], slop: u32)
             let word = phrase[by as usize].as_str();
             let first = places.partition_point(|place| i64::from(*place) < from);
             let before = taken.iter_mut().find(|(other, _)| *other == word);
-            let at = before.as_ref().map_or(first, |(_, last)| first.max(*last + 1));
+            let at = before
+                .as_ref()
+                .map_or(first, |(_, last)| first.max(*last + 1));
             if places.get(at).is_none_or(|place| i64::from(*place) > to) {
                 return false;
             }
@@ -457,7 +469,11 @@ mod tests {
             ("abcabd", "a*abd", true),
             ("äöü", "ä?ü", true),
         ] {
-            assert_eq!(is_like(&chars(text), &pieces(pattern)), is, "{text} {pattern}");
+            assert_eq!(
+                is_like(&chars(text), &pieces(pattern)),
+                is,
+                "{text} {pattern}"
+            );
         }
         // No explosion.
         let text = chars(&"a".repeat(2000));
@@ -503,7 +519,11 @@ mod tests {
             ("a a", "a b a", 1, 1),
             ("a b a", "a b", 4, 0),
         ] {
-            assert_eq!(count(phrase, text, slop), times, "'{phrase}'~{slop} in '{text}'");
+            assert_eq!(
+                count(phrase, text, slop),
+                times,
+                "'{phrase}'~{slop} in '{text}'"
+            );
         }
     }
 }

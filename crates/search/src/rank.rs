@@ -77,7 +77,11 @@ pub(crate) struct Weights(Vec<Option<Bm25Weight>>);
 impl Weights {
     /// # Errors
     /// The index is damaged.
-    pub fn new(plan: &Plan, fields: &Fields, statistics: &Statistics<'_>) -> Result<Weights, Error> {
+    pub fn new(
+        plan: &Plan,
+        fields: &Fields,
+        statistics: &Statistics<'_>,
+    ) -> Result<Weights, Error> {
         let weights = (0..plan.leaves.len()).map(|leaf| {
             let terms = terms(plan, leaf, fields);
             if terms.is_empty() || statistics.total_num_docs()? == 0 {

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use jiff::tz::TimeZone;
+use store::definition::Definition;
 use store::indexing::Indexing;
 use store::reader::Reader;
 use store::rows::Rows;
@@ -60,6 +61,17 @@ pub(crate) struct Shared {
     /// Counts searches and readings of the store, so that it is known which was first.
     clock: AtomicU64,
     published: Mutex<HashMap<String, Published>>,
+    /// What is known of the columns of tables.
+    columns: Mutex<HashMap<String, Columns>>,
+}
+
+/// What was said of a table's columns, and what the index has of them.
+#[derive(Clone)]
+struct Columns {
+    stamp: Option<(SystemTime, u64)>,
+    definition: Arc<Definition>,
+    indexing: Arc<Indexing>,
+    fields: Option<Arc<Fields>>,
 }
 
 struct Cached {
@@ -80,6 +92,7 @@ impl Search {
             cached: Mutex::default(),
             clock: AtomicU64::new(0),
             published: Mutex::default(),
+            columns: Mutex::default(),
         });
         let keeper = keeps_index.then(|| Keeper::start(&shared)).transpose()?;
         Ok(Search { shared, keeper })
@@ -118,22 +131,21 @@ impl Search {
     /// # Errors
     /// What is known of its columns cannot be read.
     pub(crate) fn view_of(&self, name: &str, scan: TableScan) -> Result<View, Error> {
-        let indexing = Indexing::read(&self.shared.dir, name)?;
-        let index = self.index(name, &scan, &indexing);
+        let columns = self.shared.columns(name, scan.definition())?;
+        let index = columns.fields.and_then(|fields| self.index(name, fields));
         let time = self.shared.options.time;
         Ok(View {
             scan,
-            indexing,
+            indexing: columns.indexing,
             index,
             limits: Limits {
-                until: Instant::now() + time,
+                until: Instant::now() + time.min(NO_HURRY),
                 time,
             },
         })
     }
 
-    fn index(&self, name: &str, scan: &TableScan, indexing: &Indexing) -> Option<Published> {
-        let fields = Fields::new(scan.definition(), indexing)?;
+    fn index(&self, name: &str, fields: Arc<Fields>) -> Option<Published> {
         let known = self.shared.published().get(name).cloned();
         if let Some(known) = known.filter(|known| known.fields.columns == fields.columns) {
             return Some(known);
@@ -142,7 +154,7 @@ impl Search {
             return None;
         }
         // Nobody here keeps it: what another process keeps is read once, and again where that has gone on.
-        match TableIndex::open(&folder(&self.shared.dir, name), &Arc::new(fields)) {
+        match TableIndex::open(&folder(&self.shared.dir, name), &fields) {
             Ok(index) => {
                 let published = index?.published();
                 self.shared.publish(name, published.clone());
@@ -181,16 +193,16 @@ impl Search {
         let mut view = self.view_of(table, scan.clone())?;
         view.limits.until = Instant::now() + NO_HURRY;
         let plan = view.plan(query, &self.options().zone)?;
-        let mut told = false;
+        let told = std::cell::Cell::new(false);
         let mut of = |view: &View| {
             view.each(&plan, columns, is_ranked, &mut |rows, row, score| {
-                told = true;
+                told.set(true);
                 Ok(each(rows, row, score))
             })
         };
         match of(&view) {
             // Nothing was given away yet: the table is read instead.
-            Err(Error::Index(cause)) if !told && view.index.is_some() => {
+            Err(Error::Index(cause)) if !told.get() && view.index.is_some() => {
                 self.is_damaged(table, &cause);
                 view.index = None;
                 of(&view)
@@ -247,11 +259,34 @@ impl Search {
 
 impl Shared {
     pub fn published(&self) -> MutexGuard<'_, HashMap<String, Published>> {
-        self.published.lock().unwrap_or_else(PoisonError::into_inner)
+        self.published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn publish(&self, table: &str, published: Published) {
         self.published().insert(table.to_owned(), published);
+    }
+
+    fn columns(&self, name: &str, definition: &Arc<Definition>) -> Result<Columns, Error> {
+        // Looked at first: what is said meanwhile is read with the next search.
+        let stamp = Indexing::stamp(&self.dir, name);
+        let lock = || self.columns.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().get(name).cloned();
+        if let Some(known) =
+            known.filter(|known| known.stamp == stamp && known.definition == *definition)
+        {
+            return Ok(known);
+        }
+        let indexing = Arc::new(Indexing::read(&self.dir, name)?);
+        let columns = Columns {
+            stamp,
+            definition: Arc::clone(definition),
+            fields: Fields::new(definition, &indexing).map(Arc::new),
+            indexing,
+        };
+        lock().insert(name.to_owned(), columns.clone());
+        Ok(columns)
     }
 
     fn reader(&self) -> Result<Arc<Reader>, Error> {

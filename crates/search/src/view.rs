@@ -1,12 +1,14 @@
 //! One table at one version: its rows by the index where it has them, and by looking at them where it has not.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use event::Value;
 use store::indexing::Indexing;
 use store::rows::Rows;
 use store::scan::TableScan;
+use tantivy::DocAddress;
 use tantivy::query::Query;
 
 use crate::error::Error;
@@ -25,9 +27,9 @@ const ANSWER_MAX: usize = 128 << 20;
 const CHUNK: usize = 1 << 20;
 
 /// A table as a search sees it.
-pub struct View {
+pub(crate) struct View {
     pub(crate) scan: TableScan,
-    pub(crate) indexing: Indexing,
+    pub(crate) indexing: Arc<Indexing>,
     pub(crate) index: Option<Published>,
     pub(crate) limits: Limits,
 }
@@ -53,10 +55,12 @@ pub(crate) struct Hit {
     pub place: Place,
     pub id: u64,
     pub score: f32,
+    /// Where the index has it.
+    pub address: Option<DocAddress>,
 }
 
-/// A row with what was asked of it; columns that were not are null.
-pub struct Row {
+/// A row with what was asked of it, up to the last column that was; others are null.
+pub(crate) struct Row {
     pub id: u64,
     pub time: i64,
     pub values: Vec<Value>,
@@ -142,7 +146,9 @@ impl View {
     ) -> Result<bool, Error> {
         let (mut failed, mut count) = (None, 0);
         let mut told = |rows: &Rows<'_>, row: usize, place: Place| {
-            let told = self.check_time(&mut count).and_then(|()| each(rows, row, place));
+            let told = self
+                .check_time(&mut count)
+                .and_then(|()| each(rows, row, place));
             told.unwrap_or_else(|error| {
                 failed = Some(error);
                 false
@@ -150,20 +156,26 @@ impl View {
         };
         let mut goes_on = true;
         for (at, (name, _)) in (0..).zip(self.scan.file_names()) {
-            if self.index.as_ref().is_some_and(|index| index.file(name).is_some()) {
+            if self
+                .index
+                .as_ref()
+                .is_some_and(|index| index.file(name).is_some())
+            {
                 continue;
             }
-            goes_on = self.scan.visit_file(name, columns, None, &mut |rows, row, place| {
-                Ok(told(rows, row, Place::File(at, place)))
-            })?;
+            goes_on = self
+                .scan
+                .visit_file(name, columns, None, &mut |rows, row, place| {
+                    Ok(told(rows, row, Place::File(at, place)))
+                })?;
             if !goes_on {
                 break;
             }
         }
         if goes_on {
-            goes_on = self.scan.visit_memory(&mut |rows, row, place| {
-                Ok(told(rows, row, Place::Memory(place)))
-            })?;
+            goes_on = self
+                .scan
+                .visit_memory(&mut |rows, row, place| Ok(told(rows, row, Place::Memory(place))))?;
         }
         match failed {
             Some(error) => Err(error),
@@ -180,18 +192,22 @@ impl View {
         let mut all = plan.columns();
         all.extend(columns);
         let mut matcher = Matcher::new(plan);
-        self.visit_fresh(&all, &mut |rows, row, place| match matcher.matches(rows, row) {
-            true => each(rows, row, place, &matcher),
-            false => Ok(true),
-        })
+        self.visit_fresh(
+            &all,
+            &mut |rows, row, place| match matcher.matches(rows, row) {
+                true => each(rows, row, place, &matcher),
+                false => Ok(true),
+            },
+        )
     }
 
     /// Counts words in the rows that no index has.
     fn count_fresh(&self, plan: &Plan, fields: &Fields) -> Result<Fresh, Error> {
         let mut fresh = Fresh::default();
         let ranked = (0..plan.leaves.len()).filter(|leaf| plan.leaves[*leaf].compare.is_ranked());
-        let ranked: Vec<(usize, Vec<tantivy::Term>)> =
-            ranked.map(|leaf| (leaf, terms(plan, leaf, fields))).collect();
+        let ranked: Vec<(usize, Vec<tantivy::Term>)> = ranked
+            .map(|leaf| (leaf, terms(plan, leaf, fields)))
+            .collect();
         let mut matcher = Matcher::new(plan);
         self.visit_fresh(&plan.columns(), &mut |rows, row, _| {
             matcher.matches(rows, row);
@@ -284,6 +300,7 @@ impl View {
                     place: Place::File(found.file, found.row),
                     id: found.id,
                     score: if ranking.is_wanted { found.score } else { 1.0 },
+                    address: Some(found.address),
                 };
                 each.borrow_mut()(Some((hit, found.is_suspect)));
             },
@@ -311,8 +328,8 @@ impl View {
             return Ok(ranking);
         }
         let fields = match &self.index {
-            Some(index) => Some(std::sync::Arc::clone(&index.fields)),
-            None => Fields::new(self.definition(), &self.indexing).map(std::sync::Arc::new),
+            Some(index) => Some(Arc::clone(&index.fields)),
+            None => Fields::new(self.definition(), &self.indexing).map(Arc::new),
         };
         if let Some(fields) = fields {
             ranking.fresh = self.count_fresh(plan, &fields)?;
@@ -350,15 +367,17 @@ impl View {
             let places: Vec<u32> = rows_of.collect();
             let name = names.get(*file as usize).copied().unwrap_or_default();
             let mut failed = None;
-            let goes_on = self.scan.visit_file(name, columns, Some(&places), &mut |rows, row, place| {
-                let at = places.partition_point(|other| *other < place);
-                let told = self.check_time(&mut count);
-                let told = told.and_then(|()| each(rows, row, &of_file[at]));
-                Ok(told.unwrap_or_else(|error| {
-                    failed = Some(error);
-                    false
-                }))
-            })?;
+            let goes_on =
+                self.scan
+                    .visit_file(name, columns, Some(&places), &mut |rows, row, place| {
+                        let at = places.partition_point(|other| *other < place);
+                        let told = self.check_time(&mut count);
+                        let told = told.and_then(|()| each(rows, row, &of_file[at]));
+                        Ok(told.unwrap_or_else(|error| {
+                            failed = Some(error);
+                            false
+                        }))
+                    })?;
             if let Some(error) = failed {
                 return Err(error);
             }
@@ -422,6 +441,7 @@ impl View {
                 place,
                 id: rows.ids[row],
                 score: ranking.score(plan, matcher),
+                address: None,
             };
             best.push(hit, &order);
             Ok(true)
@@ -461,25 +481,27 @@ impl View {
                 place,
                 id: rows.ids[row],
                 score,
+                address: None,
             };
             best.push((function(rows, row, score), hit), &order);
             Ok(true)
         })?;
-        self.each_hit(plan, &ranking, &self.names(), columns, &mut |rows, row, hit| {
-            best.push((function(rows, row, hit.score), *hit), &order);
-            Ok(true)
-        })?;
+        self.each_hit(
+            plan,
+            &ranking,
+            &self.names(),
+            columns,
+            &mut |rows, row, hit| {
+                best.push((function(rows, row, hit.score), *hit), &order);
+                Ok(true)
+            },
+        )?;
         best.cut(&order);
         Ok(best.entries.into_iter().map(|(_, hit)| hit).collect())
     }
 
     /// The first rows in the order of some columns; of equals the oldest.
-    pub(crate) fn sorted(
-        &self,
-        plan: &Plan,
-        by: &[Sort],
-        most: usize,
-    ) -> Result<Vec<Hit>, Error> {
+    pub(crate) fn sorted(&self, plan: &Plan, by: &[Sort], most: usize) -> Result<Vec<Hit>, Error> {
         type Entry = (Vec<Value>, Hit);
         let order = |a: &Entry, b: &Entry| {
             let mut ordered = by.iter().zip(a.0.iter().zip(&b.0)).map(|(sort, (a, b))| {
@@ -507,6 +529,7 @@ impl View {
                 place,
                 id: rows.ids[row],
                 score: 1.0,
+                address: None,
             };
             best.push((keys(rows, row), hit), &order);
             Ok(true)
@@ -525,47 +548,46 @@ impl View {
     /// # Errors
     /// They are too many for memory, or cannot be read.
     pub(crate) fn fetch(&self, hits: &[Hit], columns: &[usize]) -> Result<Vec<Row>, Error> {
-        let at: HashMap<Place, usize> = hits.iter().zip(0..).map(|(hit, at)| (hit.place, at)).collect();
-        let mut found: Vec<Option<Row>> = (0..hits.len()).map(|_| None).collect();
-        let mut bytes = 0;
-        let mut take = |rows: &Rows<'_>, row: usize, place: Place| -> Result<(), Error> {
-            let Some(at) = at.get(&place) else {
-                return Ok(());
-            };
-            let mut values = vec![Value::Null; rows.columns.len()];
-            for column in columns {
-                bytes += size_of::<Value>() + rows.columns[*column].heap_bytes(row);
-                values[*column] = rows.columns[*column].value(row);
-            }
-            found[*at] = Some(Row {
-                id: rows.ids[row],
-                time: rows.times[row],
-                values,
-            });
-            match bytes > ANSWER_MAX {
-                true => Err(Error::Limit(format!(
-                    "the answer has more than {} MB: ask for fewer rows or columns",
-                    ANSWER_MAX >> 20
-                ))),
-                false => Ok(()),
-            }
+        let mut fetched = Fetched {
+            columns,
+            places: hits
+                .iter()
+                .zip(0..)
+                .map(|(hit, at)| (hit.place, at))
+                .collect(),
+            rows: hits.iter().map(|_| None).collect(),
+            bytes: 0,
         };
-        let in_files = hits.iter().filter(|hit| matches!(hit.place, Place::File(..)));
-        let mut in_files: Vec<Hit> = in_files.copied().collect();
-        self.visit_hits(&self.names(), &mut in_files, columns, &mut |rows, row, hit| {
-            take(rows, row, hit.place).map(|()| true)
-        })?;
-        if in_files.len() < hits.len() {
+        let index = self.index.as_ref();
+        let index = index.filter(|index| index.fields.keeps_rows());
+        let (mut in_files, mut in_memory): (Vec<Hit>, bool) = (Vec::new(), false);
+        for (at, hit) in hits.iter().enumerate() {
+            match (index, hit.address, hit.place) {
+                (Some(index), Some(address), _) => {
+                    let (time, values) = index.kept(address)?;
+                    fetched.put(at, hit.id, time, |column| values[column].clone())?;
+                }
+                (_, _, Place::File(..)) => in_files.push(*hit),
+                (_, _, Place::Memory(_)) => in_memory = true,
+            }
+        }
+        self.visit_hits(
+            &self.names(),
+            &mut in_files,
+            columns,
+            &mut |rows, row, hit| fetched.take(rows, row, hit.place).map(|()| true),
+        )?;
+        if in_memory {
             let mut failed = None;
             self.scan.visit_memory(&mut |rows, row, place| {
-                failed = take(rows, row, Place::Memory(place)).err();
+                failed = fetched.take(rows, row, Place::Memory(place)).err();
                 Ok(failed.is_none())
             })?;
             if let Some(error) = failed {
                 return Err(error);
             }
         }
-        Ok(found.into_iter().flatten().collect())
+        Ok(fetched.rows.into_iter().flatten().collect())
     }
 
     /// Rows whose times are within bounds (the second is not), files with older rows first, with some of their columns.
@@ -588,17 +610,62 @@ impl View {
         };
         let mut goes_on = true;
         for name in self.scan.files_between(from, to) {
-            goes_on = self.scan.visit_file(name, columns, None, &mut |rows, row, _| Ok(told(rows, row)))?;
+            goes_on = self
+                .scan
+                .visit_file(name, columns, None, &mut |rows, row, _| Ok(told(rows, row)))?;
             if !goes_on {
                 break;
             }
         }
         if goes_on {
-            self.scan.visit_memory(&mut |rows, row, _| Ok(told(rows, row)))?;
+            self.scan
+                .visit_memory(&mut |rows, row, _| Ok(told(rows, row)))?;
         }
         match failed {
             Some(error) => Err(error),
             None => Ok(()),
+        }
+    }
+}
+
+/// Rows that come in any order, and where they belong.
+struct Fetched<'a> {
+    columns: &'a [usize],
+    places: HashMap<Place, usize>,
+    rows: Vec<Option<Row>>,
+    bytes: usize,
+}
+
+impl Fetched<'_> {
+    fn take(&mut self, rows: &Rows<'_>, row: usize, place: Place) -> Result<(), Error> {
+        match self.places.get(&place) {
+            Some(at) => self.put(*at, rows.ids[row], rows.times[row], |column| {
+                rows.columns[column].value(row)
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn put(
+        &mut self,
+        at: usize,
+        id: u64,
+        time: i64,
+        value: impl Fn(usize) -> Value,
+    ) -> Result<(), Error> {
+        let width = self.columns.iter().max().map_or(0, |last| last + 1);
+        let mut values = vec![Value::Null; width];
+        for column in self.columns {
+            values[*column] = value(*column);
+            self.bytes += size_of::<Value>() + values[*column].heap_bytes();
+        }
+        self.rows[at] = Some(Row { id, time, values });
+        match self.bytes > ANSWER_MAX {
+            true => Err(Error::Limit(format!(
+                "the answer has more than {} MB: ask for fewer rows or columns",
+                ANSWER_MAX >> 20
+            ))),
+            false => Ok(()),
         }
     }
 }
@@ -642,7 +709,9 @@ pub(crate) fn compare(a: &Value, b: &Value) -> std::cmp::Ordering {
         (_, Value::Null) => std::cmp::Ordering::Greater,
         (Value::Str(a), Value::Str(b)) => a.cmp(b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-        (Value::Int(_) | Value::Long(_), Value::Int(_) | Value::Long(_)) => a.to_long().cmp(&b.to_long()),
+        (Value::Int(_) | Value::Long(_), Value::Int(_) | Value::Long(_)) => {
+            a.to_long().cmp(&b.to_long())
+        }
         _ => {
             let number = |value: &Value| value.to_double().unwrap_or(f64::NAN);
             number(a).total_cmp(&number(b))

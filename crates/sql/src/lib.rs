@@ -24,8 +24,8 @@ mod table;
 pub use encode::Format;
 pub use engine::{Answer, Engine, Limits};
 pub use error::Error;
-pub use search::{EachFound, TableSearch};
 pub use script::{Call, Outcome, Run, Script, ScriptError, UserFunction};
+pub use search::{EachFound, TableSearch};
 
 #[cfg(test)]
 mod tests;

@@ -64,7 +64,10 @@ pub(crate) struct SearchFunction {
 }
 
 impl SearchFunction {
-    pub fn new(tables: HashMap<String, TableScan>, search: Option<Arc<dyn TableSearch>>) -> SearchFunction {
+    pub fn new(
+        tables: HashMap<String, TableScan>,
+        search: Option<Arc<dyn TableSearch>>,
+    ) -> SearchFunction {
         SearchFunction { tables, search }
     }
 }
@@ -84,7 +87,9 @@ impl TableFunctionImpl for SearchFunction {
         };
         let text = |expr: &Expr| match expr {
             Expr::Literal(
-                ScalarValue::Utf8(Some(text)) | ScalarValue::LargeUtf8(Some(text)) | ScalarValue::Utf8View(Some(text)),
+                ScalarValue::Utf8(Some(text))
+                | ScalarValue::LargeUtf8(Some(text))
+                | ScalarValue::Utf8View(Some(text)),
                 _,
             ) => Some(text.clone()),
             _ => None,
@@ -106,8 +111,12 @@ impl TableFunctionImpl for SearchFunction {
         if let Err(message) = search.check(&name, scan, &query) {
             return plan_err!("{message}");
         }
-        let mut fields: Vec<Field> =
-            scan.schema().fields().iter().map(|field| Field::clone(field)).collect();
+        let mut fields: Vec<Field> = scan
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| Field::clone(field))
+            .collect();
         fields.push(Field::new(SCORE, DataType::Float32, false));
         Ok(Arc::new(FoundRows {
             name,
@@ -197,7 +206,9 @@ impl PartitionStream for Search {
         let sender = stream.tx();
         let (of, columns, is_ranked) = (self.of.clone(), self.columns.clone(), self.is_ranked);
         stream.spawn_blocking(move || {
-            of.run(&columns, is_ranked, &mut |batch| sender.blocking_send(Ok(batch)).is_ok())
+            of.run(&columns, is_ranked, &mut |batch| {
+                sender.blocking_send(Ok(batch)).is_ok()
+            })
         });
         stream.build()
     }
@@ -213,18 +224,27 @@ impl FoundRows {
         let mut picked = Picked::new(&self.scan);
         let mut scores = Vec::new();
         let mut failed = None;
-        let found = self.search.search(&self.name, &self.scan, &self.query, columns, is_ranked, &mut |rows, row, score| {
-            scores.push(score);
-            let pushed = picked.push(rows, row).map_err(|error| OfStore::carried(&error));
-            let goes_on = pushed.and_then(|()| match picked.is_full() {
-                true => Ok(send(self.batch(&mut picked, &mut scores)?)),
-                false => Ok(true),
-            });
-            goes_on.unwrap_or_else(|error| {
-                failed = Some(error);
-                false
-            })
-        });
+        let found = self.search.search(
+            &self.name,
+            &self.scan,
+            &self.query,
+            columns,
+            is_ranked,
+            &mut |rows, row, score| {
+                scores.push(score);
+                let pushed = picked
+                    .push(rows, row)
+                    .map_err(|error| OfStore::carried(&error));
+                let goes_on = pushed.and_then(|()| match picked.is_full() {
+                    true => Ok(send(self.batch(&mut picked, &mut scores)?)),
+                    false => Ok(true),
+                });
+                goes_on.unwrap_or_else(|error| {
+                    failed = Some(error);
+                    false
+                })
+            },
+        );
         if let Some(error) = failed {
             return Err(error);
         }
@@ -240,6 +260,9 @@ impl FoundRows {
         let rows = picked.take().map_err(|error| OfStore::carried(&error))?;
         let scores: ArrayRef = Arc::new(Float32Array::from(std::mem::take(scores)));
         let columns = rows.columns().iter().cloned().chain([scores]);
-        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?)
+        Ok(RecordBatch::try_new(
+            Arc::clone(&self.schema),
+            columns.collect(),
+        )?)
     }
 }

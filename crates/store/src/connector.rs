@@ -22,7 +22,7 @@ use crate::definition::Definition;
 use crate::error::Error as StoreError;
 use crate::indexing::Indexing;
 use crate::layout::Layout;
-use crate::spec::{CLUSTER_BY, COMMIT_INTERVAL, CONNECTORS, SCHEMA};
+use crate::spec::{CLUSTER_BY, COMMIT_INTERVAL, CONNECTORS, SCHEMA, STORE_ROWS};
 use crate::store::{EventStore, Session, Stores};
 use crate::table::{Found, INTERVAL, Table, View, Writer, fit, joined};
 
@@ -93,8 +93,9 @@ impl TableStore {
         let layout = Layout::new(&definition, own.option(CLUSTER_BY), indexed);
         let layout = layout.map_err(|error| refused(error.to_string()))?;
         let indexing = Indexing::parse(own.option(SCHEMA).unwrap_or_default(), &definition);
-        let indexing =
+        let mut indexing =
             indexing.map_err(|error| refused(format!("option '{SCHEMA}': {error}")))?;
+        indexing.keeps_rows = own.option(STORE_ROWS) == Some("true");
         Ok(TableStore {
             app: environment.app.clone(),
             group: environment

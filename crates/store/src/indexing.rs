@@ -3,12 +3,13 @@
 //! It lies beside the tables: the index can be made again from the table and from this.
 //!
 //! ```text
-//! definitions/NAME.json       {"version":1,"columns":{"title":"index","region":"index facet"}}
+//! definitions/NAME.json       {"version":1,"rows":false,"columns":{"title":"index","region":"index facet"}}
 //! ```
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use event::Type;
 use serde_json::{Map, Value as Json, json};
@@ -63,9 +64,19 @@ impl Flags {
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Indexing {
     columns: BTreeMap<String, Flags>,
+    /// The index has the rows, too, for tables that are asked for single ones.
+    pub keeps_rows: bool,
 }
 
 impl Indexing {
+    /// No column yet.
+    pub fn new(keeps_rows: bool) -> Indexing {
+        Indexing {
+            keeps_rows,
+            ..Indexing::default()
+        }
+    }
+
     /// Flags of a column; none where nothing was said.
     pub fn flags(&self, column: &str) -> Flags {
         self.columns.get(column).copied().unwrap_or_default()
@@ -80,7 +91,12 @@ impl Indexing {
     ///
     /// # Errors
     /// There is no such column, or its type does not allow them, in words for whoever wrote it.
-    pub fn add(&mut self, definition: &Definition, column: &str, flags: Flags) -> Result<(), Error> {
+    pub fn add(
+        &mut self,
+        definition: &Definition,
+        column: &str,
+        flags: Flags,
+    ) -> Result<(), Error> {
         let attributes = &definition.schema.attributes;
         let found = attributes
             .iter()
@@ -151,6 +167,7 @@ impl Indexing {
             let known = self.columns.entry(column.clone()).or_default();
             *known = known.with(*flags);
         }
+        self.keeps_rows |= other.keeps_rows;
     }
 
     /// What was said of a table of a store; nothing where nobody has.
@@ -172,7 +189,11 @@ impl Indexing {
         let columns = json["columns"].as_object();
         let columns = columns.ok_or_else(|| damaged("it names no columns"))?;
         let columns = columns.iter().map(|(name, words)| {
-            let has = |word: &str| words.as_str().is_some_and(|w| w.split(' ').any(|w| w == word));
+            let has = |word: &str| {
+                words
+                    .as_str()
+                    .is_some_and(|w| w.split(' ').any(|w| w == word))
+            };
             let flags = Flags {
                 is_indexed: has("index"),
                 is_facet: has("facet"),
@@ -182,6 +203,7 @@ impl Indexing {
         });
         Ok(Indexing {
             columns: columns.collect(),
+            keeps_rows: json["rows"].as_bool().unwrap_or(false),
         })
     }
 
@@ -194,8 +216,14 @@ impl Indexing {
         let columns = self.columns.iter();
         let columns = columns.map(|(name, flags)| (name.clone(), Json::from(flags.words())));
         let columns = Json::Object(columns.collect::<Map<_, _>>());
-        let json = json!({"version": VERSION, "columns": columns});
+        let json = json!({"version": VERSION, "rows": self.keeps_rows, "columns": columns});
         replace(&path(dir, table), json.to_string().as_bytes())
+    }
+
+    /// Changes when what was said of a table does; `None` where nobody has said anything.
+    pub fn stamp(dir: &Path, table: &str) -> Option<(SystemTime, u64)> {
+        let about = std::fs::metadata(path(dir, table)).ok()?;
+        Some((about.modified().ok()?, about.len()))
     }
 
     /// Adds it to what was said of a table.
@@ -229,12 +257,18 @@ mod tests {
         let first = parsed("Symbol -i -f, volume -i -sp");
         assert!(first.flags("symbol").is_facet && first.flags("volume").is_score);
         first.write(dir.path(), "trades").expect("written");
-        parsed("price -SP, symbol -i")
-            .write_beside(dir.path(), "trades")
-            .expect("written");
+        let mut second = parsed("price -SP, symbol -i");
+        second.keeps_rows = true;
+        second.write_beside(dir.path(), "trades").expect("written");
         let read = Indexing::read(dir.path(), "trades").expect("read");
-        assert_eq!(read, parsed("symbol -i -f, volume -i -sp, price -sp"));
-        assert!(Indexing::read(dir.path(), "other").expect("none").is_empty());
+        let mut both = parsed("symbol -i -f, volume -i -sp, price -sp");
+        both.keeps_rows = true;
+        assert_eq!(read, both);
+        assert!(
+            Indexing::read(dir.path(), "other")
+                .expect("none")
+                .is_empty()
+        );
         std::fs::write(dir.path().join("definitions/other.json"), "{").expect("written");
         assert!(Indexing::read(dir.path(), "other").is_err());
     }

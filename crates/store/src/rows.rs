@@ -9,7 +9,10 @@ pub struct Rows<'a> {
     pub times: &'a [i64],
 }
 
-#[allow(clippy::len_without_is_empty, reason = "nobody gives away rows without any")]
+#[allow(
+    clippy::len_without_is_empty,
+    reason = "nobody gives away rows without any"
+)]
 impl Rows<'_> {
     pub fn len(&self) -> usize {
         self.ids.len()

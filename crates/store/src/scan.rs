@@ -165,10 +165,11 @@ impl TableScan {
         let key = key::of(&places, |at| key[at].clone());
         let condition = Condition::new(None, definition);
         let bounded = condition.with(&[], definition);
-        self.table.look_up(&self.view, &key, &bounded, &mut |rows, row| {
-            each(rows, row);
-            Ok(false)
-        })
+        self.table
+            .look_up(&self.view, &key, &bounded, &mut |rows, row| {
+                each(rows, row);
+                Ok(false)
+            })
     }
 
     /// Number of the rows, where it is known without reading: no row in memory takes the place of one in a file.
@@ -240,7 +241,10 @@ impl TableScan {
         while let Some(part) = parts.next()? {
             let rows = part.rows();
             for row in 0..rows.len() {
-                if hiding.iter().any(|layer| self.table.hides(layer, &rows, row)) {
+                if hiding
+                    .iter()
+                    .any(|layer| self.table.hides(layer, &rows, row))
+                {
                     continue;
                 }
                 let place = match places {

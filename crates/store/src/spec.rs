@@ -11,6 +11,9 @@ pub const CLUSTER_BY: &str = "cluster.by";
 /// What is done with columns when the table is searched.
 pub const SCHEMA: &str = "schema";
 
+/// The search index has the rows, too.
+pub const STORE_ROWS: &str = "store.rows";
+
 pub const CONNECTORS: &[ConnectorSpec] = &[ConnectorSpec {
     status: Status::Runs,
     is_one_place: true,
@@ -44,6 +47,14 @@ pub const CONNECTORS: &[ConnectorSpec] = &[ConnectorSpec {
              `search('table', 'query')`.",
         )
         .test("headwater::analytics::rows_of_an_app_are_searched_before_they_are_in_files"),
+        OptionSpec::new(
+            STORE_ROWS,
+            OptionType::Bool,
+            "Keeps the rows in the search index, too, for tables whose searches ask for few rows at a time: they \
+             are then not read from files. The index grows by the size of the rows.",
+        )
+        .default("false")
+        .test("headwater::analytics::an_index_follows_the_files_of_a_table"),
     ],
     example: "@store(type='eventstore')
 @PrimaryKey('symbol')

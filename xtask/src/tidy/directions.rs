@@ -160,7 +160,9 @@ fn judge(metadata: &Metadata) -> Findings {
         }
         for (engine, place) in ENGINES {
             if name != *place && package.dependencies.iter().any(|d| d.starts_with(engine)) {
-                findings.fault(format!("{name} needs {engine}: it is needed by `{place}` alone"));
+                findings.fault(format!(
+                    "{name} needs {engine}: it is needed by `{place}` alone"
+                ));
             }
         }
         if !COLUMNS_IN.contains(&name) {

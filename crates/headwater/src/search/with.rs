@@ -100,7 +100,9 @@ struct OfSql(Arc<Search>);
 #[cfg(feature = "sql")]
 impl sql::TableSearch for OfSql {
     fn check(&self, table: &str, scan: &store::scan::TableScan, query: &str) -> Result<(), String> {
-        self.0.check(table, scan, query).map_err(|error| error.to_string())
+        self.0
+            .check(table, scan, query)
+            .map_err(|error| error.to_string())
     }
 
     fn search(
@@ -112,7 +114,9 @@ impl sql::TableSearch for OfSql {
         is_ranked: bool,
         each: &mut sql::EachFound<'_>,
     ) -> Result<(), String> {
-        let found = self.0.each_row(table, scan, query, columns, is_ranked, each);
+        let found = self
+            .0
+            .each_row(table, scan, query, columns, is_ranked, each);
         found.map_err(|error| error.to_string())
     }
 }

@@ -12,8 +12,8 @@ use server::http::fault_json;
 use server::http::sql::{Sql, SqlAnswer, SqlEngine, SqlFormat, SqlRefusal};
 
 use super::NO_STORE;
-use crate::search::Searching;
 use crate::cli::sql::{SqlArgs, SqlLimitArgs, SqlOutput};
+use crate::search::Searching;
 
 /// A store that is asked without a server.
 pub struct Folder {

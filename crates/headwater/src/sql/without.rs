@@ -6,8 +6,8 @@ use server::client::Reply;
 use server::http::sql::Sql;
 
 use super::{NO_STORE, Ran};
-use crate::search::Searching;
 use crate::cli::sql::{SqlArgs, SqlLimitArgs, SqlOutput};
+use crate::search::Searching;
 
 const LACKS: &str = "this build has no SQL: build it with the feature 'sql' (cargo build -p headwater --features sql), \
                      or install the full binary; a server that has it can be asked with --url";

@@ -1,13 +1,15 @@
 //! What of a row is in the index, and how text becomes words there.
 
-use event::Type;
+use event::codec::{Reader, Writer};
 use event::column::View;
+use event::{Type, Value};
 use store::definition::Definition;
 use store::indexing::Indexing;
 use store::rows::Rows;
 use tantivy::TantivyDocument;
 use tantivy::schema::{
-    FAST, Field, INDEXED, IndexRecordOption, Schema, TextFieldIndexing, TextOptions,
+    FAST, Field, INDEXED, IndexRecordOption, STORED, Schema, TextFieldIndexing, TextOptions,
+    Value as _,
 };
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
 
@@ -43,6 +45,8 @@ pub(crate) struct Fields {
     /// Numbers of the columns that have a value.
     pub has: Field,
     of_columns: Vec<Option<OfColumn>>,
+    /// The whole row.
+    row: Option<Field>,
 }
 
 /// The fields of a column.
@@ -101,6 +105,10 @@ impl Fields {
         if of_columns.iter().all(Option::is_none) {
             return None;
         }
+        let row = indexing.keeps_rows.then(|| {
+            columns.push_str(" rows");
+            schema.add_bytes_field("row", STORED)
+        });
         Some(Fields {
             schema: schema.build(),
             columns,
@@ -112,12 +120,17 @@ impl Fields {
             timestamp,
             has,
             of_columns,
+            row,
         })
     }
 
     /// The fields of a column; none where it is not searched.
     pub fn of(&self, column: usize) -> OfColumn {
-        self.of_columns.get(column).copied().flatten().unwrap_or_default()
+        self.of_columns
+            .get(column)
+            .copied()
+            .flatten()
+            .unwrap_or_default()
     }
 
     /// What is indexed of a row, which is at a place in a file.
@@ -136,6 +149,14 @@ impl Fields {
         }
         document.add_u64(self.file, u64::from(file));
         document.add_i64(self.timestamp, rows.times[row]);
+        if let Some(field) = self.row {
+            let mut writer = Writer::default();
+            writer.i64(rows.times[row]);
+            rows.columns
+                .iter()
+                .for_each(|cells| writer.value(&cells.value(row)));
+            document.add_bytes(field, &writer.bytes);
+        }
         for (at, of) in self.of_columns.iter().enumerate() {
             let Some(of) = of else { continue };
             let cells = &rows.columns[at];
@@ -177,6 +198,22 @@ impl Fields {
             }
         }
         document
+    }
+}
+
+impl Fields {
+    /// Has the index rows as well?
+    pub fn keeps_rows(&self) -> bool {
+        self.row.is_some()
+    }
+
+    /// The time and the values of a row that the index keeps.
+    pub fn kept(&self, document: &TantivyDocument) -> Option<(i64, Vec<Value>)> {
+        let bytes = document.get_first(self.row?)?.as_bytes()?;
+        let mut reader = Reader::new(bytes);
+        let time = reader.i64().ok()?;
+        let values = self.of_columns.iter().map(|_| reader.value().ok());
+        Some((time, values.collect::<Option<_>>()?))
     }
 }
 

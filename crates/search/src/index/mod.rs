@@ -15,13 +15,20 @@ mod query;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
+use event::Value;
 use serde_json::{Map, Value as Json, json};
 use store::scan::TableScan;
+use tantivy::directory::MmapDirectory;
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Query};
 use tantivy::tokenizer::TokenizerManager;
-use tantivy::{DocId, Index, IndexReader, IndexWriter, ReloadPolicy, Score, Searcher, Term};
+use tantivy::{
+    DocAddress, DocId, Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Score,
+    Searcher, TantivyDocument, Term,
+};
 
 pub(crate) use fields::Fields;
 pub(crate) use query::build;
@@ -31,11 +38,17 @@ use crate::error::Error;
 /// Bytes of documents that are indexed before they are written.
 const WRITER_BYTES: usize = 48 << 20;
 
+/// Bytes of rows that are read at once, where the index keeps them.
+const BLOCK: usize = 4096;
+
 /// Documents between two commits, about.
 const COMMIT_DOCUMENTS: u64 = 500_000;
 
 /// Documents between two looks at whether it goes on.
 const LOOK_EVERY: u32 = 4096;
+
+/// How often it is looked whether to wait on for merges.
+const LOOK_AT_MERGE: Duration = Duration::from_millis(100);
 
 /// Part of the documents of a segment that are gone, from which on it is written again.
 const GONE_MAX: f32 = 0.3;
@@ -74,6 +87,8 @@ pub(crate) struct Match {
     pub score: Score,
     /// A row in memory may take its place.
     pub is_suspect: bool,
+    /// Where it is in the index.
+    pub address: DocAddress,
 }
 
 /// Which documents count at a version of the table.
@@ -96,7 +111,10 @@ impl Covered {
     }
 
     fn text(&self, fields: &Fields) -> String {
-        let files = self.files.iter().map(|(name, at)| (name.clone(), Json::from(*at)));
+        let files = self
+            .files
+            .iter()
+            .map(|(name, at)| (name.clone(), Json::from(*at)));
         let files = Json::Object(files.collect::<Map<_, _>>());
         json!({"columns": fields.columns, "files": files, "next": self.next}).to_string()
     }
@@ -124,9 +142,14 @@ impl TableIndex {
         if index.schema() != fields.schema {
             return Ok(None);
         }
-        let damaged = index.validate_checksum().map_err(Error::index("check", dir))?;
+        let damaged = index
+            .validate_checksum()
+            .map_err(Error::index("check", dir))?;
         if let Some(file) = damaged.iter().next() {
-            return Err(Error::Index(format!("'{}' is damaged", dir.join(file).display())));
+            return Err(Error::Index(format!(
+                "'{}' is damaged",
+                dir.join(file).display()
+            )));
         }
         TableIndex::of(dir, index, fields, covered).map(Some)
     }
@@ -137,8 +160,15 @@ impl TableIndex {
     /// The folder cannot be written.
     pub fn create(dir: &Path, fields: &Arc<Fields>) -> Result<TableIndex, Error> {
         remove(dir)?;
-        create_private(dir).map_err(|cause| Error::Index(format!("cannot create '{}': {cause}", dir.display())))?;
-        let index = Index::create_in_dir(dir, fields.schema.clone());
+        create_private(dir)
+            .map_err(|cause| Error::Index(format!("cannot create '{}': {cause}", dir.display())))?;
+        let directory = MmapDirectory::open(dir);
+        let directory = directory.map_err(|cause| Error::index("create", dir)(cause.into()))?;
+        let settings = IndexSettings {
+            docstore_blocksize: BLOCK,
+            ..IndexSettings::default()
+        };
+        let index = Index::create(directory, fields.schema.clone(), settings);
         let index = index.map_err(Error::index("create", dir))?;
         TableIndex::of(dir, index, fields, Covered::default())
     }
@@ -177,7 +207,9 @@ impl TableIndex {
     /// Does it have the files of a version and no others?
     pub fn covers(&self, scan: &TableScan) -> bool {
         let mut own = self.covered.files.keys();
-        let same = scan.file_names().all(|(name, _)| own.next().is_some_and(|own| own == name));
+        let same = scan
+            .file_names()
+            .all(|(name, _)| own.next().is_some_and(|own| own == name));
         same && own.next().is_none()
     }
 
@@ -187,7 +219,10 @@ impl TableIndex {
         let named: HashSet<&str> = scan.file_names().map(|(name, _)| name).collect();
         let searcher = self.reader.searcher();
         let mut segments = searcher.segment_readers().iter();
-        self.covered.files.keys().all(|name| named.contains(name.as_str()))
+        self.covered
+            .files
+            .keys()
+            .all(|name| named.contains(name.as_str()))
             && segments.all(|segment| segment.num_deleted_docs() == 0)
     }
 
@@ -223,8 +258,12 @@ impl TableIndex {
             }
             stays
         });
-        let missing = scan.file_names().filter(|(name, _)| !covered.files.contains_key(*name));
-        let missing: Vec<(String, u64)> = missing.map(|(name, rows)| (name.to_owned(), rows)).collect();
+        let missing = scan
+            .file_names()
+            .filter(|(name, _)| !covered.files.contains_key(*name));
+        let missing: Vec<(String, u64)> = missing
+            .map(|(name, rows)| (name.to_owned(), rows))
+            .collect();
         let (mut documents, mut looked_at) = (0, 0);
         let all = missing.len();
         for (name, rows) in missing {
@@ -254,7 +293,7 @@ impl TableIndex {
         let mut commit = writer.prepare_commit().map_err(failed)?;
         commit.set_payload(&covered.text(&self.fields));
         commit.commit().map_err(failed)?;
-        writer.wait_merging_threads().map_err(failed)?;
+        merged(writer, goes_on)?;
         self.reader.reload().map_err(failed)?;
         self.covered = covered;
         Ok(looked_at == all)
@@ -288,6 +327,29 @@ impl TableIndex {
             None => Ok(is_whole),
         }
     }
+}
+
+/// Waits until segments are merged, or until it does not go on: then a thread is left behind that ends with its merge,
+/// which nothing depends on.
+fn merged(writer: IndexWriter, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
+    let failed =
+        |cause: &dyn std::fmt::Display| Error::Index(format!("cannot merge segments: {cause}"));
+    let (done, ended) = sync_channel(1);
+    std::thread::Builder::new()
+        .name("search-merge".to_owned())
+        .spawn(move || {
+            // Nobody waits any more if it does not arrive.
+            done.send(writer.wait_merging_threads()).ok();
+        })
+        .map_err(|cause| failed(&cause))?;
+    while goes_on() {
+        match ended.recv_timeout(LOOK_AT_MERGE) {
+            Ok(merged) => return merged.map_err(|cause| failed(&cause)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(failed(&"internal error")),
+        }
+    }
+    Ok(())
 }
 
 /// Removes an index.
@@ -335,6 +397,19 @@ impl Published {
         }
     }
 
+    /// The time and the values of a row, where the index keeps rows.
+    ///
+    /// # Errors
+    /// The index is damaged.
+    pub fn kept(&self, address: DocAddress) -> Result<(i64, Vec<Value>), Error> {
+        let document: TantivyDocument = self
+            .searcher
+            .doc(address)
+            .map_err(|cause| Error::Index(format!("cannot read a row: {cause}")))?;
+        let kept = self.fields.kept(&document);
+        kept.ok_or_else(|| Error::Index("a row in it cannot be read".to_owned()))
+    }
+
     pub fn statistics(&self) -> &dyn Bm25StatisticsProvider {
         &self.searcher
     }
@@ -360,7 +435,7 @@ impl Published {
             None => EnableScoring::disabled_from_searcher(&self.searcher),
         };
         let weight = query.weight(scoring).map_err(failed)?;
-        for segment in self.searcher.segment_readers() {
+        for (ordinal, segment) in (0..).zip(self.searcher.segment_readers()) {
             let fast = segment.fast_fields();
             let place = fast.u64(fields::PLACE).map_err(failed)?;
             let id = fast.u64(fields::ID).map_err(failed)?;
@@ -389,6 +464,7 @@ impl Published {
                     id,
                     score,
                     is_suspect,
+                    address: DocAddress::new(ordinal, doc),
                 });
             };
             match statistics {

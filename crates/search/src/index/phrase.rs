@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use tantivy::{DocSet, TERMINATED};
 use tantivy::postings::Postings;
 use tantivy::query::{Bm25Weight, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, Score, SegmentReader, TantivyError, Term};
+use tantivy::{DocSet, TERMINATED};
 
 use crate::matcher::phrase_count;
 
@@ -32,7 +32,9 @@ struct Found {
 impl SloppyPhrase {
     fn terms(&self) -> Vec<Term> {
         let words = self.words.iter();
-        words.map(|word| Term::from_field_text(self.field, word)).collect()
+        words
+            .map(|word| Term::from_field_text(self.field, word))
+            .collect()
     }
 }
 
@@ -127,7 +129,9 @@ impl DocSet for Found {
     }
 
     fn doc(&self) -> DocId {
-        self.documents.get(self.at).map_or(TERMINATED, |(doc, _)| *doc)
+        self.documents
+            .get(self.at)
+            .map_or(TERMINATED, |(doc, _)| *doc)
     }
 
     fn size_hint(&self) -> u32 {

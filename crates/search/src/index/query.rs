@@ -68,7 +68,10 @@ fn leaf(leaf: &Leaf, fields: &Fields) -> Result<Box<dyn Query>, Error> {
             let term = Term::from_field_text(words?, word);
             Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
         }
-        Compare::Phrase { words: phrase, slop } => {
+        Compare::Phrase {
+            words: phrase,
+            slop,
+        } => {
             let field = words?;
             match slop {
                 0 => {
@@ -166,5 +169,7 @@ fn like(field: Field, pattern: &[Piece]) -> Result<RegexQuery, Error> {
         }
     }
     let query = RegexQuery::from_pattern(&regex, field);
-    query.map_err(|_| Error::Limit("a pattern of the query is too large: write a shorter one".to_owned()))
+    query.map_err(|_| {
+        Error::Limit("a pattern of the query is too large: write a shorter one".to_owned())
+    })
 }

@@ -42,7 +42,11 @@ pub(crate) struct Placed {
 pub(crate) enum Node {
     All,
     Group(Vec<Clause>),
-    Field { field: Placed, test: Test, place: Range<usize> },
+    Field {
+        field: Placed,
+        test: Test,
+        place: Range<usize>,
+    },
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -63,10 +67,19 @@ pub(crate) enum Occur {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Test {
     Term(String),
-    Phrase { text: String, slop: u32 },
+    Phrase {
+        text: String,
+        slop: u32,
+    },
     Wildcard(Vec<Piece>),
-    Fuzzy { text: String, closeness: Closeness },
-    Range { from: Bound, to: Bound },
+    Fuzzy {
+        text: String,
+        closeness: Closeness,
+    },
+    Range {
+        from: Bound,
+        to: Bound,
+    },
     /// There is a value.
     Exists,
 }

@@ -72,10 +72,15 @@ impl Parser {
 
     fn take_word(&mut self, word: &str) -> bool {
         let len = word.chars().count();
-        let is_there = word.chars().enumerate().all(|(by, c)| self.ahead(by) == Some(c));
+        let is_there = word
+            .chars()
+            .enumerate()
+            .all(|(by, c)| self.ahead(by) == Some(c));
         // A word ends where its letters do; signs do not need that.
         let ends = !word.ends_with(char::is_alphabetic)
-            || self.ahead(len).is_none_or(|c| is_space(c) || "()".contains(c));
+            || self
+                .ahead(len)
+                .is_none_or(|c| is_space(c) || "()".contains(c));
         if is_there && ends {
             self.at += len;
         }
@@ -95,7 +100,9 @@ impl Parser {
     /// Clauses up to the end or a closing parenthesis.
     fn group(&mut self, field: Option<&Placed>, depth: usize) -> Result<Node, QueryError> {
         if depth > DEPTH_MAX {
-            return Err(self.wrong(format!("its groups are nested deeper than {DEPTH_MAX} levels")));
+            return Err(self.wrong(format!(
+                "its groups are nested deeper than {DEPTH_MAX} levels"
+            )));
         }
         let mut clauses: Vec<Clause> = Vec::new();
         loop {
@@ -107,7 +114,10 @@ impl Parser {
             let is_and = self.take_word("AND") || self.take_word("&&");
             let is_or = !is_and && (self.take_word("OR") || self.take_word("||"));
             if (is_and || is_or) && clauses.is_empty() {
-                return Err(QueryError::new("a clause must stand before 'AND' and 'OR'", place..self.at));
+                return Err(QueryError::new(
+                    "a clause must stand before 'AND' and 'OR'",
+                    place..self.at,
+                ));
             }
             self.skip_space();
             let occur = self.modifier();
@@ -150,11 +160,7 @@ impl Parser {
         self.take('+').then_some(Occur::Must)
     }
 
-    fn clause(
-        &mut self,
-        field: Option<&Placed>,
-        depth: usize,
-    ) -> Result<(Node, f32), QueryError> {
+    fn clause(&mut self, field: Option<&Placed>, depth: usize) -> Result<(Node, f32), QueryError> {
         let own = self.field()?;
         let field = own.as_ref().or(field);
         self.skip_space();
@@ -192,7 +198,10 @@ impl Parser {
             let number = self.number();
             boost = number.parse().unwrap_or(f32::NAN);
             if !(boost.is_finite() && boost >= 0.0) {
-                return Err(QueryError::new("behind '^' stands a number, such as '^2'", place..self.at));
+                return Err(QueryError::new(
+                    "behind '^' stands a number, such as '^2'",
+                    place..self.at,
+                ));
             }
         }
         Ok((node, boost))
@@ -340,7 +349,9 @@ impl Parser {
                 }
             }
             if text.is_empty() {
-                return Err(self.wrong("a range has an end that is missing: write '*' for an open one"));
+                return Err(
+                    self.wrong("a range has an end that is missing: write '*' for an open one")
+                );
             }
         }
         Ok(match text.as_str() {
@@ -377,7 +388,9 @@ impl Parser {
                     ));
                 }
                 ':' => {
-                    return Err(self.wrong("a ':' too many: write '\\:' where it belongs to the term"));
+                    return Err(
+                        self.wrong("a ':' too many: write '\\:' where it belongs to the term")
+                    );
                 }
                 _ if is_space(c) || SPECIAL.contains(&c) => break,
                 _ => pieces.push(Piece::Char(c)),
@@ -385,7 +398,9 @@ impl Parser {
             self.at += 1;
         }
         if pieces.is_empty() {
-            let found = self.peek().map_or("the end".to_owned(), |c| format!("'{c}'"));
+            let found = self
+                .peek()
+                .map_or("the end".to_owned(), |c| format!("'{c}'"));
             return Err(self.wrong(format!("{found} stands where a term is expected")));
         }
         let text = || -> String {
@@ -400,7 +415,10 @@ impl Parser {
             return match pieces.as_slice() {
                 [Piece::Many] => Ok(Test::Exists),
                 [Piece::Char(_), ..] => Ok(Test::Wildcard(pieces)),
-                _ => Err(QueryError::new("a term cannot begin with '*' or '?'", place)),
+                _ => Err(QueryError::new(
+                    "a term cannot begin with '*' or '?'",
+                    place,
+                )),
             };
         }
         let text = text();
@@ -430,7 +448,10 @@ impl Parser {
 
     fn number(&mut self) -> String {
         let digits = |c: &char| c.is_ascii_digit() || *c == '.';
-        let number: String = self.text[self.at..].iter().take_while(|c| digits(c)).collect();
+        let number: String = self.text[self.at..]
+            .iter()
+            .take_while(|c| digits(c))
+            .collect();
         self.at += number.len();
         number
     }
@@ -445,11 +466,17 @@ impl Parser {
         };
         self.at += 1;
         let is_hex = |c: &char| c.is_ascii_hexdigit();
-        let hex: String = self.text[self.at..].iter().take(4).take_while(|c| is_hex(c)).collect();
+        let hex: String = self.text[self.at..]
+            .iter()
+            .take(4)
+            .take_while(|c| is_hex(c))
+            .collect();
         if c != 'u' || hex.is_empty() {
             return Ok(c);
         }
-        let code = u32::from_str_radix(&hex, 16).ok().filter(|_| hex.len() == 4);
+        let code = u32::from_str_radix(&hex, 16)
+            .ok()
+            .filter(|_| hex.len() == 4);
         match code.and_then(char::from_u32) {
             Some(c) => {
                 self.at += 4;
@@ -527,10 +554,18 @@ mod tests {
             },
             Test::Range { from, to } => format!(
                 "{}{} TO {}{}",
-                if matches!(from, Bound::Excluded(_)) { '{' } else { '[' },
+                if matches!(from, Bound::Excluded(_)) {
+                    '{'
+                } else {
+                    '['
+                },
                 end(from),
                 end(to),
-                if matches!(to, Bound::Excluded(_)) { '}' } else { ']' },
+                if matches!(to, Bound::Excluded(_)) {
+                    '}'
+                } else {
+                    ']'
+                },
             ),
             Test::Exists => "*".to_owned(),
         }
@@ -628,7 +663,11 @@ mod tests {
         let deep = format!("{}a:x{}", "(".repeat(60), ")".repeat(60));
         let many = "a:x ".repeat(CLAUSES_MAX + 1);
         let long = format!("a:{}", "x".repeat(TEXT_MAX));
-        for (text, says) in [(deep, "nested deeper"), (many, "1024 clauses"), (long, "bytes")] {
+        for (text, says) in [
+            (deep, "nested deeper"),
+            (many, "1024 clauses"),
+            (long, "bytes"),
+        ] {
             let error = parse(&text).expect_err("too much");
             assert!(error.message.contains(says), "{error}");
         }

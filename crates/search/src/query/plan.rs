@@ -65,14 +65,23 @@ pub(crate) enum Compare {
     /// A word of the text.
     Word(String),
     /// Words of the text behind each other, and how far they may be moved in all.
-    Phrase { words: Vec<String>, slop: u32 },
+    Phrase {
+        words: Vec<String>,
+        slop: u32,
+    },
     WordLike(Vec<Piece>),
-    WordNear { word: String, edits: u8 },
+    WordNear {
+        word: String,
+        edits: u8,
+    },
     WordBetween(Limit<String>, Limit<String>),
     /// The text as a whole.
     Whole(String),
     WholeLike(Vec<Piece>),
-    WholeNear { text: String, edits: u8 },
+    WholeNear {
+        text: String,
+        edits: u8,
+    },
     WholeBetween(Limit<String>, Limit<String>),
     Longs(Limit<i64>, Limit<i64>),
     Doubles(Limit<f64>, Limit<f64>),
@@ -270,7 +279,8 @@ impl Fields<'_> {
             .map(String::as_str)
             .collect();
         match names.is_empty() {
-            true => "no column of the table is; option 'schema' of its store names those that are".to_owned(),
+            true => "no column of the table is; option 'schema' of its store names those that are"
+                .to_owned(),
             false => format!("indexed are {}, {ID}, {TIMESTAMP}", names.join(", ")),
         }
     }
@@ -293,7 +303,10 @@ impl Fields<'_> {
                 Err(_) => return Ok(Some(Part::Nothing)),
             },
             (Kind::Id, _) => {
-                return Err(wrong(format!("the field '{}' takes the id of a row", named.name)));
+                return Err(wrong(format!(
+                    "the field '{}' takes the id of a row",
+                    named.name
+                )));
             }
             (Kind::Number(ty), test) => self.number(named, ty, test, &wrong)?,
             (Kind::Words, test) => return words(named, test, &wrong, leaves),
@@ -340,7 +353,8 @@ impl Fields<'_> {
             }
             Type::Double => {
                 let parse = |text: &str| text.trim().parse::<f64>().ok();
-                let parse = |text: &str| number_of(parse(text)).ok_or_else(|| must("double values"));
+                let parse =
+                    |text: &str| number_of(parse(text)).ok_or_else(|| must("double values"));
                 Compare::Doubles(limit(&from, &parse)?, limit(&to, &parse)?)
             }
             _ => {
@@ -389,7 +403,11 @@ fn zone_of(text: &str) -> Option<TimeZone> {
             _ => return None,
         };
         let seconds = hours * 3600 + minutes * 60;
-        let seconds = if offset.starts_with('-') { -seconds } else { seconds };
+        let seconds = if offset.starts_with('-') {
+            -seconds
+        } else {
+            seconds
+        };
         return Some(jiff::tz::Offset::from_seconds(seconds).ok()?.to_time_zone());
     }
     TimeZone::get(text).ok()
@@ -397,7 +415,9 @@ fn zone_of(text: &str) -> Option<TimeZone> {
 
 /// -0 is 0; NaN is no number that can be compared.
 fn number_of(value: Option<f64>) -> Option<f64> {
-    value.filter(|v| !v.is_nan()).map(|v| if v == 0.0 { 0.0 } else { v })
+    value
+        .filter(|v| !v.is_nan())
+        .map(|v| if v == 0.0 { 0.0 } else { v })
 }
 
 fn limit<T>(
@@ -466,7 +486,10 @@ fn words(
                 1 => words.pop().map(|word| leaf(Compare::Word(word))),
                 _ => Some(Part::Bool {
                     must: Vec::new(),
-                    should: words.into_iter().map(|word| leaf(Compare::Word(word))).collect(),
+                    should: words
+                        .into_iter()
+                        .map(|word| leaf(Compare::Word(word)))
+                        .collect(),
                     not: Vec::new(),
                 }),
             }
@@ -517,7 +540,9 @@ fn whole(test: &Test) -> Compare {
                 edits,
             },
         },
-        Test::Range { from, to } => Compare::WholeBetween(text_limit(from, &cut), text_limit(to, &cut)),
+        Test::Range { from, to } => {
+            Compare::WholeBetween(text_limit(from, &cut), text_limit(to, &cut))
+        }
         Test::Exists => Compare::Exists,
     }
 }
@@ -579,14 +604,23 @@ pub(crate) mod tests {
         for (text, compare) in [
             ("n:-5", equal(-5)),
             ("n:\"7\"", equal(7)),
-            ("n:[1 TO 5}", Compare::Longs(Limit::Included(1), Limit::Excluded(5))),
-            ("n:[* TO 5]", Compare::Longs(Limit::Unbounded, Limit::Included(5))),
+            (
+                "n:[1 TO 5}",
+                Compare::Longs(Limit::Included(1), Limit::Excluded(5)),
+            ),
+            (
+                "n:[* TO 5]",
+                Compare::Longs(Limit::Unbounded, Limit::Included(5)),
+            ),
             ("size:\"1970-01-02\"", equal(23 * 3_600_000)),
             ("size:\"1970-01-01 01:00:01\"", equal(1000)),
             ("size:\"1970-01-01 01:00:01 GMT\"", equal(3_601_000)),
             ("size:\"1970-01-01 01:00:01 +0200\"", equal(-3_599_000)),
             ("size:\"1970-01-01 01:00:01 Europe/Berlin\"", equal(1000)),
-            ("_timestamp:[0 TO *}", Compare::Longs(Limit::Included(0), Limit::Unbounded)),
+            (
+                "_timestamp:[0 TO *}",
+                Compare::Longs(Limit::Included(0), Limit::Unbounded),
+            ),
             (
                 "rate:0.1",
                 Compare::Doubles(
@@ -596,12 +630,27 @@ pub(crate) mod tests {
             ),
             ("_id:17", Compare::Id(17)),
             ("title:Fox", Compare::Word("fox".into())),
-            ("title:\"Quick fox\"~2", Compare::Phrase {
-                words: vec!["quick".into(), "fox".into()],
-                slop: 2,
-            }),
-            ("title:Fx~", Compare::WordNear { word: "fx".into(), edits: 2 }),
-            ("title:quick~0.7", Compare::WordNear { word: "quick".into(), edits: 1 }),
+            (
+                "title:\"Quick fox\"~2",
+                Compare::Phrase {
+                    words: vec!["quick".into(), "fox".into()],
+                    slop: 2,
+                },
+            ),
+            (
+                "title:Fx~",
+                Compare::WordNear {
+                    word: "fx".into(),
+                    edits: 2,
+                },
+            ),
+            (
+                "title:quick~0.7",
+                Compare::WordNear {
+                    word: "quick".into(),
+                    edits: 1,
+                },
+            ),
             ("_title:\"Quick fox\"", Compare::Whole("Quick fox".into())),
             ("open:TRUE", Compare::Word("true".into())),
             ("price:*", Compare::Exists),
@@ -613,14 +662,20 @@ pub(crate) mod tests {
     #[test]
     fn what_a_column_cannot_have_is_said() {
         for (text, says) in [
-            ("n:x", "Invalid query, the field 'n' must contain integers (at character 3)"),
+            (
+                "n:x",
+                "Invalid query, the field 'n' must contain integers (at character 3)",
+            ),
             ("n:5000000000", "must contain integers"),
             ("size:x", "must contain long values"),
             ("size:\"1970-13-01\"", "must contain long values"),
             ("price:[1 TO x]", "must contain double values"),
             ("rate:NaN", "must contain float values"),
             ("n:5*", "compared with a number or a range"),
-            ("note:x", "the field 'note' is not indexed: indexed are title, region"),
+            (
+                "note:x",
+                "the field 'note' is not indexed: indexed are title, region",
+            ),
             ("titel:x", "did you mean 'title'?"),
             ("_n:5", "there is no field '_n'"),
             ("_id:[1 TO 2]", "takes the id of a row"),
@@ -634,7 +689,10 @@ pub(crate) mod tests {
     fn what_has_no_words_is_left_out() {
         assert_eq!(plan("title:\"--\"").expect("read").root, Part::Nothing);
         assert_eq!(plan("-title:x").expect("read").root, Part::Nothing);
-        assert_eq!(plan("+title:\"--\" +title:x").expect("read").root, Part::Leaf(0));
+        assert_eq!(
+            plan("+title:\"--\" +title:x").expect("read").root,
+            Part::Leaf(0)
+        );
         assert_eq!(plan("").expect("read").root, Part::All);
         let both = plan("title:foo\\-bar").expect("read");
         assert_eq!(both.leaves.len(), 2);

@@ -63,7 +63,9 @@ impl Search {
     pub(super) fn multi_aggregates(&self, call: &Call) -> Result<Reply, Error> {
         let requests = Body::parse_list(&call.body)?;
         if requests.len() > REQUESTS_MAX {
-            return Err(Error::Limit(format!("{REQUESTS_MAX} requests are answered at once")));
+            return Err(Error::Limit(format!(
+                "{REQUESTS_MAX} requests are answered at once"
+            )));
         }
         let answers = requests.iter().map(|request| self.aggregated(request));
         let answers: Result<Vec<Json>, Error> = answers.collect();
@@ -82,7 +84,9 @@ impl Search {
         let facet = group.map(|name| view.facet(name)).transpose()?;
         let levels = parent.len().saturating_add(level).saturating_add(1);
         if levels > LEVELS_MAX {
-            return Err(Error::Request(format!("a facet has {LEVELS_MAX} levels at most")));
+            return Err(Error::Request(format!(
+                "a facet has {LEVELS_MAX} levels at most"
+            )));
         }
         let mut columns: Vec<usize> = fields.iter().filter_map(|field| field.column).collect();
         columns.extend(facet);
@@ -90,10 +94,15 @@ impl Search {
             plan.within(facet, &parent);
         }
         if facet.is_none() && most.is_none() {
-            return Err(Error::Request("without 'groupByField', 'noOfRecords' must be above 0".to_owned()));
+            return Err(Error::Request(
+                "without 'groupByField', 'noOfRecords' must be above 0".to_owned(),
+            ));
         }
         if most.is_some_and(|most| most > self.options().rows) && facet.is_none() {
-            return Err(Error::Limit(format!("'noOfRecords' is {} at most", self.options().rows)));
+            return Err(Error::Limit(format!(
+                "'noOfRecords' is {} at most",
+                self.options().rows
+            )));
         }
         let groups = self.with(&mut view, &name, &mut |view| {
             let mut groups: BTreeMap<Vec<String>, Group> = BTreeMap::new();
@@ -124,7 +133,11 @@ impl Search {
             Ok(groups)
         })?;
         let table = name.to_uppercase();
-        let query = if query.trim().is_empty() { "*:*" } else { query };
+        let query = if query.trim().is_empty() {
+            "*:*"
+        } else {
+            query
+        };
         let records = groups.into_iter().map(|(path, sums)| {
             let mut values = Map::new();
             for (at, field) in fields.iter().enumerate() {
@@ -167,8 +180,16 @@ fn fields(view: &View, body: &Body) -> Result<Vec<Field>, Error> {
         let column = match (names.as_slice(), kind) {
             ([], Kind::Count) => None,
             ([name], _) => Some(view.column(name)?),
-            ([], _) => return Err(Error::Request(format!("an aggregate {name} names no field"))),
-            _ => return Err(Error::Request(format!("an aggregate {name} takes one field"))),
+            ([], _) => {
+                return Err(Error::Request(format!(
+                    "an aggregate {name} names no field"
+                )));
+            }
+            _ => {
+                return Err(Error::Request(format!(
+                    "an aggregate {name} takes one field"
+                )));
+            }
         };
         let is_number = column.is_none_or(|column| view.definition().ty(column).is_numeric());
         let is_object = column.is_some_and(|column| view.definition().ty(column) == Type::Object);
@@ -202,7 +223,8 @@ impl Group {
                 sum.min = Some(sum.min.map_or(number, |min| min.min(number)));
                 sum.max = Some(sum.max.map_or(number, |max| max.max(number)));
             }
-            if field.kind == Kind::First && sum.first.as_ref().is_none_or(|(first, _)| id < *first) {
+            if field.kind == Kind::First && sum.first.as_ref().is_none_or(|(first, _)| id < *first)
+            {
                 sum.first = Some((id, value));
             }
         }
@@ -223,7 +245,10 @@ impl Group {
             Kind::Count => json!(sum.count),
             Kind::Min => json!(sum.min),
             Kind::Max => json!(sum.max),
-            Kind::First => sum.first.as_ref().map_or(Json::Null, |(_, value)| value_json(value)),
+            Kind::First => sum
+                .first
+                .as_ref()
+                .map_or(Json::Null, |(_, value)| value_json(value)),
         }
     }
 }

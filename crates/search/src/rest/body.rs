@@ -17,7 +17,9 @@ impl Body {
     pub fn parse(bytes: &[u8]) -> Result<Body, Error> {
         match serde_json::from_slice(bytes) {
             Ok(Json::Object(object)) => Ok(Body(object)),
-            Ok(_) => Err(Error::Request("the body must be an object of JSON".to_owned())),
+            Ok(_) => Err(Error::Request(
+                "the body must be an object of JSON".to_owned(),
+            )),
             Err(cause) => Err(Error::Request(format!("the body is not JSON: {cause}"))),
         }
     }
@@ -50,14 +52,18 @@ impl Body {
     /// A whole number from 0 on.
     pub fn whole(&self, name: &str) -> Result<Option<usize>, Error> {
         let value = self.get(name).map(|value| {
-            let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
+            let number = value
+                .as_u64()
+                .and_then(|number| usize::try_from(number).ok());
             number.ok_or_else(|| wrong(name, "a whole number from 0 on"))
         });
         value.transpose()
     }
 
     pub fn number(&self, name: &str) -> Result<Option<f64>, Error> {
-        let value = self.get(name).map(|value| value.as_f64().ok_or_else(|| wrong(name, "a number")));
+        let value = self
+            .get(name)
+            .map(|value| value.as_f64().ok_or_else(|| wrong(name, "a number")));
         value.transpose()
     }
 
@@ -69,8 +75,12 @@ impl Body {
             Some(Json::Array(list)) => list.iter(),
             Some(_) => return Err(wrong(name, "a list of texts")),
         };
-        list.map(|text| text.as_str().map(str::to_owned).ok_or_else(|| wrong(name, "a list of texts")))
-            .collect()
+        list.map(|text| {
+            text.as_str()
+                .map(str::to_owned)
+                .ok_or_else(|| wrong(name, "a list of texts"))
+        })
+        .collect()
     }
 
     pub fn objects(&self, name: &str) -> Result<Vec<Body>, Error> {

@@ -65,7 +65,9 @@ impl Scoring {
     fn value(&self, rows: &Rows<'_>, row: usize, score: f32) -> f64 {
         let mut values = vec![f64::from(score), rows.times[row] as f64];
         let columns = self.columns.iter();
-        values.extend(columns.map(|column| rows.columns[*column].value(row).to_double().unwrap_or(0.0)));
+        values.extend(
+            columns.map(|column| rows.columns[*column].value(row).to_double().unwrap_or(0.0)),
+        );
         self.function.value(&values)
     }
 }
@@ -94,7 +96,9 @@ impl Search {
         let sort = sorts(&view, &body)?;
         let columns = view.columns(&body.texts("columns")?)?;
         let (start, most) = self.window(&body, "recordStart", "recordCount")?;
-        let has_function = body.text("scoreFunction")?.is_some_and(|text| !text.trim().is_empty());
+        let has_function = body
+            .text("scoreFunction")?
+            .is_some_and(|text| !text.trim().is_empty());
         let rows = self.with(&mut view, &name, &mut |view| {
             let hits = match sort.as_slice() {
                 [] if has_function => best_by(view, &plan, &scoring, most)?,
@@ -141,7 +145,9 @@ impl Search {
         };
         let asked = body.objects("ranges")?;
         if asked.is_empty() || asked.len() > RANGES_MAX {
-            return Err(Error::Request(format!("'ranges' has from 1 to {RANGES_MAX} entries")));
+            return Err(Error::Request(format!(
+                "'ranges' has from 1 to {RANGES_MAX} entries"
+            )));
         }
         let mut ranges = Vec::new();
         for range in &asked {
@@ -176,7 +182,10 @@ impl Search {
         let (mut view, name) = self.view_of_body(&body)?;
         let facet = view.facet(body.needed_text("fieldName")?)?;
         let path = body.texts("categoryPath")?;
-        let mut plan = view.plan(body.text("query")?.unwrap_or_default(), &self.options().zone)?;
+        let mut plan = view.plan(
+            body.text("query")?.unwrap_or_default(),
+            &self.options().zone,
+        )?;
         if !path.is_empty() {
             plan.within(facet, &path);
         }
@@ -215,7 +224,11 @@ impl Search {
 
 /// The rows for which a function gives the most.
 fn best_by(view: &View, plan: &Plan, scoring: &Scoring, most: usize) -> Result<Vec<Hit>, Error> {
-    view.best_by(plan, &scoring.columns, scoring.is_ranked, most, &|rows, row, score| {
-        scoring.value(rows, row, score)
-    })
+    view.best_by(
+        plan,
+        &scoring.columns,
+        scoring.is_ranked,
+        most,
+        &|rows, row, score| scoring.value(rows, row, score),
+    )
 }

@@ -131,7 +131,9 @@ impl Search {
             ("DELETE", "/tables/{table}/schema-invalidate") => {
                 self.view(call.table())?;
                 let table = call.table();
-                Ok(Reply::done(format!("Successfully clear cache for table: {table}")))
+                Ok(Reply::done(format!(
+                    "Successfully clear cache for table: {table}"
+                )))
             }
             ("GET", "/tables/{table}/persistName") => {
                 self.view(call.table())?;
@@ -146,7 +148,9 @@ impl Search {
                 self.view(call.table())?;
                 self.make_again(call.table());
                 let table = call.table();
-                Ok(Reply::done(format!("Successfully cleared indices in table: {table}")))
+                Ok(Reply::done(format!(
+                    "Successfully cleared indices in table: {table}"
+                )))
             }
             ("POST", "/tables/{table}/keyed_records") => self.keyed_records(call),
             ("GET", route) if route.starts_with("/tables/{table}") => self.records(call, out),
@@ -161,14 +165,20 @@ impl Search {
             _ => Ok(Reply::said(
                 500,
                 "failed",
-                format!("internal error: nothing answers {} {}; please report it", call.verb, call.route),
+                format!(
+                    "internal error: nothing answers {} {}; please report it",
+                    call.verb, call.route
+                ),
             )),
         }
     }
 
     fn tables(&self) -> Result<Reply, Error> {
         let reader = self.reader()?;
-        let tables: Json = reader.tables().map(|name| Json::from(name.to_uppercase())).collect();
+        let tables: Json = reader
+            .tables()
+            .map(|name| Json::from(name.to_uppercase()))
+            .collect();
         Ok(Reply::ok(&tables))
     }
 
@@ -199,7 +209,9 @@ impl Search {
         }
         self.make_again(call.table());
         let table = call.table();
-        Ok(Reply::done(format!("Successfully started re-indexing for table: {table}")))
+        Ok(Reply::done(format!(
+            "Successfully started re-indexing for table: {table}"
+        )))
     }
 
     /// The table that a body names, and its name in the store.
@@ -211,7 +223,10 @@ impl Search {
     fn search(&self, call: &Call) -> Result<Reply, Error> {
         let body = Body::parse(&call.body)?;
         let (mut view, name) = self.view_of_body(&body)?;
-        let plan = view.plan(body.text("query")?.unwrap_or_default(), &self.options().zone)?;
+        let plan = view.plan(
+            body.text("query")?.unwrap_or_default(),
+            &self.options().zone,
+        )?;
         let sort = sorts(&view, &body)?;
         let columns = view.columns(&body.texts("columns")?)?;
         let (start, most) = self.window(&body, "start", "count")?;
@@ -231,7 +246,10 @@ impl Search {
     fn search_count(&self, call: &Call) -> Result<Reply, Error> {
         let body = Body::parse(&call.body)?;
         let (mut view, name) = self.view_of_body(&body)?;
-        let plan = view.plan(body.text("query")?.unwrap_or_default(), &self.options().zone)?;
+        let plan = view.plan(
+            body.text("query")?.unwrap_or_default(),
+            &self.options().zone,
+        )?;
         let count = self.with(&mut view, &name, &mut |view| view.count(&plan))?;
         Ok(Reply::ok(&json!(count)))
     }
@@ -322,7 +340,9 @@ fn sorts(view: &View, body: &Body) -> Result<Vec<Sort>, Error> {
         if let Source::Column(column) = source
             && view.definition().ty(column) == event::Type::Object
         {
-            return Err(Error::Request("a column of objects has no order".to_owned()));
+            return Err(Error::Request(
+                "a column of objects has no order".to_owned(),
+            ));
         }
         let is_descending = match sort.text("sortType")? {
             Some("ASC") => false,

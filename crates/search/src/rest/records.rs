@@ -51,7 +51,9 @@ impl View {
         let values = columns
             .iter()
             .map(|column| (attributes[*column].name.clone(), json(&values[*column])));
-        values.filter(|(_, value)| has_nulls || !value.is_null()).collect()
+        values
+            .filter(|(_, value)| has_nulls || !value.is_null())
+            .collect()
     }
 
     /// Rows as an array; null is written, as DAS does where it searches.
@@ -77,9 +79,11 @@ impl Search {
         let view = self.view(call.table())?;
         let number = |name: &str, otherwise: i64| match call.param(name) {
             None => Ok(otherwise),
-            Some(text) => text
-                .parse::<i64>()
-                .map_err(|_| Error::Request(format!("'{text}' in the place of {{{name}}} is not a whole number"))),
+            Some(text) => text.parse::<i64>().map_err(|_| {
+                Error::Request(format!(
+                    "'{text}' in the place of {{{name}}} is not a whole number"
+                ))
+            }),
         };
         let (from, to) = (number("from", i64::MIN)?, number("to", i64::MAX)?);
         let (start, count) = (number("start", 0)?, number("count", -1)?);
@@ -137,20 +141,30 @@ impl Search {
         let definition = view.definition();
         if !definition.is_keyed() {
             let table = call.table();
-            return Err(Error::Request(format!("table '{table}' has no primary keys")));
+            return Err(Error::Request(format!(
+                "table '{table}' has no primary keys"
+            )));
         }
         let batches = body.objects("valueBatches")?;
         if batches.len() > KEYS_MAX {
-            return Err(Error::Limit(format!("'valueBatches' has {KEYS_MAX} entries at most")));
+            return Err(Error::Limit(format!(
+                "'valueBatches' has {KEYS_MAX} entries at most"
+            )));
         }
         let attributes = &definition.schema.attributes;
-        let names: Vec<&str> = definition.key.iter().map(|at| attributes[*at].name.as_str()).collect();
+        let names: Vec<&str> = definition
+            .key
+            .iter()
+            .map(|at| attributes[*at].name.as_str())
+            .collect();
         let mut found = Vec::new();
         for batch in batches {
             let entries = batch.entries();
             let key = definition.key.iter().map(|at| {
                 let own = &attributes[*at];
-                let entry = entries.iter().find(|(name, _)| name.eq_ignore_ascii_case(&own.name));
+                let entry = entries
+                    .iter()
+                    .find(|(name, _)| name.eq_ignore_ascii_case(&own.name));
                 entry.and_then(|(_, value)| typed(own.ty, value))
             });
             let key: Option<Vec<Value>> = key.collect();

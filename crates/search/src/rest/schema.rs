@@ -40,8 +40,9 @@ impl Search {
         });
         let columns: Map<String, Json> = columns.collect();
         let keys = definition.key.iter();
-        let keys: Vec<&str> =
-            keys.map(|at| definition.schema.attributes[*at].name.as_str()).collect();
+        let keys: Vec<&str> = keys
+            .map(|at| definition.schema.attributes[*at].name.as_str())
+            .collect();
         Ok(Reply::ok(&json!({"columns": columns, "primaryKeys": keys})))
     }
 
@@ -50,14 +51,16 @@ impl Search {
         let view = self.view(call.table())?;
         let definition = view.definition();
         let body = Body::parse(&call.body)?;
-        let mut indexing = Indexing::default();
+        let mut indexing = Indexing::new(view.indexing.keeps_rows);
         for (name, column) in body.object("columns")?.unwrap_or_default() {
             let at = view.column(&name)?;
             let own = definition.ty(at);
             let flag = |flag: &str| match &column[flag] {
                 Json::Null => Ok(false),
                 Json::Bool(is) => Ok(*is),
-                _ => Err(Error::Request(format!("'{flag}' of column '{name}' must be true or false"))),
+                _ => Err(Error::Request(format!(
+                    "'{flag}' of column '{name}' must be true or false"
+                ))),
             };
             let is_old_facet = match column["type"].as_str() {
                 None if column["type"].is_null() => false,
@@ -95,7 +98,9 @@ impl Search {
         indexing.write(self.dir(), &name_of(call.table()))?;
         self.wake();
         let table = call.table();
-        Ok(Reply::done(format!("Successfully set table schema for table: {table}")))
+        Ok(Reply::done(format!(
+            "Successfully set table schema for table: {table}"
+        )))
     }
 }
 

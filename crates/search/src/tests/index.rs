@@ -24,7 +24,9 @@ fn until_covered(search: &Search) {
     loop {
         let view = search.view("docs").expect("a table");
         let has = |index: &crate::index::Published| {
-            view.scan.file_names().all(|(name, _)| index.file(name).is_some())
+            view.scan
+                .file_names()
+                .all(|(name, _)| index.file(name).is_some())
         };
         if view.index.as_ref().is_some_and(has) {
             return;
@@ -52,7 +54,10 @@ fn a_search_sees_what_is_committed_at_once_while_the_index_follows() {
             let before = count(&search, "title:fox OR title:lazy");
             let is_more = [1, 2, 4].contains(&book[0].to_long().expect("a number"));
             writer.insert(&[book]);
-            assert_eq!(count(&search, "title:fox OR title:lazy"), before + u64::from(is_more));
+            assert_eq!(
+                count(&search, "title:fox OR title:lazy"),
+                before + u64::from(is_more)
+            );
         }
         writer.close();
         until_covered(&search);
@@ -77,28 +82,41 @@ fn an_index_that_is_damaged_or_gone_is_made_again() {
     let search = keeping(dir.path());
     until_covered(&search);
     drop(search);
-    for entry in std::fs::read_dir(&place).expect("an index") {
-        let path = entry.expect("a file").path();
-        let good = std::fs::read(&path).expect("read");
-        if good.is_empty() {
-            continue;
-        }
-        let mut bad = good.clone();
+    let mut kinds = std::collections::BTreeSet::new();
+    // The next file of a kind that was not damaged yet: others take their places.
+    let mut next = || {
+        let entries = std::fs::read_dir(&place).expect("an index");
+        let mut paths = entries.map(|entry| entry.expect("a file").path());
+        paths.find(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let kind = name.rsplit_once('.').map_or("", |(_, kind)| kind);
+            let is_empty = path.metadata().is_ok_and(|about| about.len() == 0);
+            let kind = if name.contains("managed") {
+                "managed"
+            } else {
+                kind
+            };
+            !is_empty && kinds.insert(kind.to_owned())
+        })
+    };
+    while let Some(path) = next() {
+        let mut bad = std::fs::read(&path).expect("read");
         let at = bad.len() / 2;
         bad[at] ^= 0x10;
         std::fs::write(&path, bad).expect("written");
         // Who does not keep it reads the table instead; who does makes it again.
-        assert_eq!(count(&super::search(dir.path()), "title:fox"), 2, "{}", path.display());
+        assert_eq!(
+            count(&super::search(dir.path()), "title:fox"),
+            2,
+            "{}",
+            path.display()
+        );
         let search = keeping(dir.path());
-        assert_eq!(count(&search, "title:fox"), 2);
+        assert_eq!(count(&search, "title:fox"), 2, "{}", path.display());
         until_covered(&search);
-        assert_eq!(count(&search, "title:fox"), 2);
-        drop(search);
-        if !path.exists() {
-            // It has other files now.
-            break;
-        }
+        assert_eq!(count(&search, "title:fox"), 2, "{}", path.display());
     }
+    assert!(kinds.len() >= 6, "{kinds:?}");
     std::fs::remove_dir_all(dir.path().join("index")).expect("removed");
     assert_eq!(count(&super::search(dir.path()), "title:fox"), 2);
     let search = keeping(dir.path());
@@ -119,16 +137,35 @@ fn other_columns_are_another_index() {
     let (status, refused) = asked(&search, "POST", "/analytics/search_count", &[], body);
     assert_eq!(status, 400);
     let message = refused["message"].as_str().expect("a text");
-    assert!(message.contains("the field 'n' is not indexed: indexed are title"), "{message}");
+    assert!(
+        message.contains("the field 'n' is not indexed: indexed are title"),
+        "{message}"
+    );
     let schema = r#"{"columns":{"n":{"type":"INTEGER","isIndex":true}},"primaryKeys":[]}"#;
     let path = [("table", "Docs")];
-    let (status, said) = asked(&search, "POST", "/analytics/tables/{table}/schema", &path, schema);
-    assert_eq!((status, &said["status"]), (200, &"success".into()), "{said}");
+    let (status, said) = asked(
+        &search,
+        "POST",
+        "/analytics/tables/{table}/schema",
+        &path,
+        schema,
+    );
+    assert_eq!(
+        (status, &said["status"]),
+        (200, &"success".into()),
+        "{said}"
+    );
     assert_eq!(count(&search, "n:3"), 1);
     until_covered(&search);
     assert_eq!(count(&search, "n:3"), 1);
     let none = r#"{"columns":{},"primaryKeys":[]}"#;
-    asked(&search, "POST", "/analytics/tables/{table}/schema", &path, none);
+    asked(
+        &search,
+        "POST",
+        "/analytics/tables/{table}/schema",
+        &path,
+        none,
+    );
     let until = Instant::now() + WAIT;
     while folder(dir.path(), "docs").exists() {
         assert!(Instant::now() < until, "the index stays");
@@ -152,4 +189,35 @@ fn a_store_that_comes_later_is_found() {
     until_covered(&search);
     assert_eq!(count(&search, "title:lazy"), 1);
     assert_eq!(count(&search, "region:*"), 4);
+}
+
+#[test]
+fn rows_that_the_index_keeps_are_not_read_from_files() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut writer = Writer::open(dir.path(), &table("docs", vec![], SCHEMA));
+    writer.insert(&books());
+    writer.close();
+    let search = keeping(dir.path());
+    until_covered(&search);
+    let body = r#"{"tableName":"docs","query":"title:lazy AND n:4"}"#;
+    let (_, before) = asked(&search, "POST", "/analytics/search", &[], body);
+    assert_eq!(before[0]["values"]["price"], 8.0);
+    for entry in std::fs::read_dir(dir.path().join("tables/docs")).expect("a table") {
+        let path = entry.expect("a file").path();
+        if path.extension().is_some_and(|kind| kind == "parquet") {
+            std::fs::remove_file(path).expect("removed");
+        }
+    }
+    assert_eq!(
+        asked(&search, "POST", "/analytics/search", &[], body),
+        (200, before)
+    );
+    // What has to be read from them says what is missing.
+    let sorted = r#"{"tableName":"docs","query":"*:*","sortBy":[{"field":"n","sortType":"ASC"}]}"#;
+    let (status, refused) = asked(&search, "POST", "/analytics/search", &[], sorted);
+    let message = refused["message"].as_str().expect("a text");
+    assert!(
+        status == 500 && message.contains("the file is gone"),
+        "{message}"
+    );
 }

@@ -51,6 +51,8 @@ fn table(name: &str, key: Vec<usize>, schema: &str) -> Table {
             options: vec![
                 ("commit.interval".into(), "1 hour".into()),
                 ("schema".into(), schema.into()),
+                // What is found is the same; that it comes from the index, a test of its own shows.
+                ("store.rows".into(), (schema == SCHEMA).to_string()),
             ],
             cache: None,
             selects: false,
@@ -82,7 +84,10 @@ impl Writer {
             .store(&StoreSetup { table, environment })
             .expect("made");
         store.connect().expect("opened");
-        let term = |kind| Term { ty: Type::Int, kind };
+        let term = |kind| Term {
+            ty: Type::Int,
+            kind,
+        };
         let column = Box::new(term(TermKind::Column(0)));
         let parameter = Box::new(term(TermKind::Parameter(0)));
         let on = Term {
@@ -105,9 +110,17 @@ impl Writer {
             rows.iter().for_each(|row| builder.push(&row[at]));
             builder.finish()
         });
-        let times: Vec<i64> = (0..rows.len() as i64).map(|at| self.time + at * 1_000).collect();
+        let times: Vec<i64> = (0..rows.len() as i64)
+            .map(|at| self.time + at * 1_000)
+            .collect();
         self.time += rows.len() as i64 * 1_000;
-        let batch = Batch::new(columns.collect(), rows.len(), Times::per_row(times), Chunks::One, 0);
+        let batch = Batch::new(
+            columns.collect(),
+            rows.len(),
+            Times::per_row(times),
+            Chunks::One,
+            0,
+        );
         self.store.insert(&batch).expect("inserted");
         assert!(self.store.take_refused().is_empty());
     }
@@ -163,12 +176,19 @@ fn search(dir: &Path) -> Search {
 }
 
 /// What is answered to a request; `path` has the table in it, and what stands behind the question mark.
-fn asked(search: &Search, verb: &'static str, route: &'static str, more: &[(&str, &str)], body: &str) -> (u16, Json) {
+fn asked(
+    search: &Search,
+    verb: &'static str,
+    route: &'static str,
+    more: &[(&str, &str)],
+    body: &str,
+) -> (u16, Json) {
     let mut sent = Vec::new();
     let pairs = |is_path: bool| -> Vec<(String, String)> {
         let is_in = |name: &str| route.contains(&format!("{{{name}}}"));
         let own = more.iter().filter(|(name, _)| is_in(name) == is_path);
-        own.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        own.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     };
     let call = Call {
         verb,

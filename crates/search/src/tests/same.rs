@@ -17,7 +17,10 @@ use crate::view::{Sort, View};
 const WORDS: [&str; 8] = ["fox", "foxes", "quick", "quack", "dog", "Ünder", "a", "b"];
 
 fn title() -> impl Strategy<Value = Option<String>> {
-    proptest::option::weighted(0.9, vec(select(&WORDS[..]), 0..6).prop_map(|words| words.join(" ")))
+    proptest::option::weighted(
+        0.9,
+        vec(select(&WORDS[..]), 0..6).prop_map(|words| words.join(" ")),
+    )
 }
 
 fn region() -> impl Strategy<Value = Option<String>> {
@@ -33,7 +36,9 @@ fn price() -> impl Strategy<Value = Option<f64>> {
 fn rows() -> impl Strategy<Value = Vec<Vec<Value>>> {
     let number = proptest::option::weighted(0.9, -3..4_i32);
     let one = (0..40_i32, title(), region(), number, price());
-    let one = one.prop_map(|(k, title, region, n, price)| row(k, title.as_deref(), region.as_deref(), n, price));
+    let one = one.prop_map(|(k, title, region, n, price)| {
+        row(k, title.as_deref(), region.as_deref(), n, price)
+    });
     vec(one, 0..12)
 }
 
@@ -66,7 +71,8 @@ fn leaf() -> impl Strategy<Value = String> {
         word().prop_map(|word| format!("title:{word}")),
         (word(), word()).prop_map(|(a, b)| format!("title:\"{a} {b}\"")),
         (word(), word(), 1..4).prop_map(|(a, b, slop)| format!("title:\"{a} {b}\"~{slop}")),
-        (word(), word(), word(), 1..5).prop_map(|(a, b, c, slop)| format!("title:\"{a} {b} {c}\"~{slop}")),
+        (word(), word(), word(), 1..5)
+            .prop_map(|(a, b, c, slop)| format!("title:\"{a} {b} {c}\"~{slop}")),
         word().prop_map(|word| format!("title:{}*", word.chars().next().unwrap_or('a'))),
         word().prop_map(|word| format!("title:{}?*", word.chars().next().unwrap_or('a'))),
         (word(), 1..3).prop_map(|(word, edits)| format!("title:{word}~{edits}")),
@@ -93,12 +99,23 @@ fn leaf() -> impl Strategy<Value = String> {
 
 fn query() -> impl Strategy<Value = String> {
     leaf().prop_recursive(3, 12, 4, |inner| {
-        let clause = (select(&["", "+", "-", "AND ", "OR "][..]), inner, select(&["", "", "^2", "^0.5"][..]));
+        let clause = (
+            select(&["", "+", "-", "AND ", "OR "][..]),
+            inner,
+            select(&["", "", "^2", "^0.5"][..]),
+        );
         vec(clause, 1..4).prop_map(|clauses| {
-            let clauses = clauses.iter().enumerate().map(|(at, (sign, inner, boost))| {
-                let sign = if at == 0 { sign.trim_end_matches("AND ").trim_end_matches("OR ") } else { sign };
-                format!("{sign}({inner}){boost}")
-            });
+            let clauses = clauses
+                .iter()
+                .enumerate()
+                .map(|(at, (sign, inner, boost))| {
+                    let sign = if at == 0 {
+                        sign.trim_end_matches("AND ").trim_end_matches("OR ")
+                    } else {
+                        sign
+                    };
+                    format!("{sign}({inner}){boost}")
+                });
             clauses.collect::<Vec<_>>().join(" ")
         })
     })
@@ -114,10 +131,15 @@ struct Answer {
 }
 
 fn answer(view: &View, query: &str) -> Answer {
-    let plan = view.plan(query, &TimeZone::UTC).unwrap_or_else(|error| panic!("{query}: {error}"));
+    let plan = view
+        .plan(query, &TimeZone::UTC)
+        .unwrap_or_else(|error| panic!("{query}: {error}"));
     let mut all = BTreeMap::new();
     view.each(&plan, &[], true, &mut |rows, row, score| {
-        assert!(all.insert(rows.ids[row], score).is_none(), "a row comes twice");
+        assert!(
+            all.insert(rows.ids[row], score).is_none(),
+            "a row comes twice"
+        );
         Ok(true)
     })
     .expect("read");
@@ -155,11 +177,18 @@ fn compare(search: &Search, index: Option<&TableIndex>, query: &str) {
     for (a, b) in plain.best.iter().zip(&by_index.best) {
         // Documents that are gone are counted by the index until they are merged away: scores differ by that.
         let all = &by_index.all;
-        assert!(a == b || is_near(all[a], all[b]) || !is_exact(index, &view), "{query}: {a} {b}");
+        assert!(
+            a == b || is_near(all[a], all[b]) || !is_exact(index, &view),
+            "{query}: {a} {b}"
+        );
     }
     if is_exact(index, &view) {
         for (id, score) in &plain.all {
-            assert!(is_near(*score, by_index.all[id]), "{query}: {id} {score} {}", by_index.all[id]);
+            assert!(
+                is_near(*score, by_index.all[id]),
+                "{query}: {id} {score} {}",
+                by_index.all[id]
+            );
         }
     }
 }
@@ -190,7 +219,11 @@ fn run(key: Vec<usize>, steps: &[Step], queries: &[String]) {
                 let index = index.get_or_insert_with(|| {
                     TableIndex::create(&folder, &Arc::new(fields)).expect("made")
                 });
-                assert!(index.update(&folder, &view.scan, &|| true).expect("written"));
+                assert!(
+                    index
+                        .update(&folder, &view.scan, &|| true)
+                        .expect("written")
+                );
                 assert!(index.covers(&view.scan));
             }
         }
@@ -224,7 +257,13 @@ fn every_comparison_is_the_same_by_index_and_by_rows() {
             let title = words.collect::<Vec<_>>().join(" ");
             let region = ["ulm,Mitte", "berlin", "a,berlin"][k as usize % 3];
             let price = [1.5, -0.0, f64::NAN, 1e300][k as usize % 4];
-            row(k % 40, Some(&title), Some(region), (k % 7 != 0).then_some(k % 4 - 2), Some(price))
+            row(
+                k % 40,
+                Some(&title),
+                Some(region),
+                (k % 7 != 0).then_some(k % 4 - 2),
+                Some(price),
+            )
         });
         Step::Insert(rows.collect())
     };
@@ -240,11 +279,38 @@ fn every_comparison_is_the_same_by_index_and_by_rows() {
         Step::Delete(33),
     ];
     let queries = [
-        "title:fox", "title:\"quick fox\"", "title:\"fox quick\"~3", "title:\"a b fox\"~4", "title:f*", "title:qu?ck",
-        "title:foxs~1", "title:quikc~", "title:[dog TO fox]", "title:{dog TO fox}", "title:{* TO b]", "_title:fox*",
-        "_title:\"\"", "_region:[a TO berlin]", "_region:berlni~", "region:mitte", "n:-2", "n:{-2 TO 1]", "size:[* TO 0}",
-        "price:0", "price:[* TO *]", "rate:{1 TO 2}", "open:false", "title:*", "n:*", "_id:5", "_timestamp:[5000 TO *]",
-        "*:*", "-title:fox", "*:* -title:fox", "+title:fox title:quick^3 -n:0", "title:ünder",
+        "title:fox",
+        "title:\"quick fox\"",
+        "title:\"fox quick\"~3",
+        "title:\"a b fox\"~4",
+        "title:f*",
+        "title:qu?ck",
+        "title:foxs~1",
+        "title:quikc~",
+        "title:[dog TO fox]",
+        "title:{dog TO fox}",
+        "title:{* TO b]",
+        "_title:fox*",
+        "_title:\"\"",
+        "_region:[a TO berlin]",
+        "_region:berlni~",
+        "region:mitte",
+        "n:-2",
+        "n:{-2 TO 1]",
+        "size:[* TO 0}",
+        "price:0",
+        "price:[* TO *]",
+        "rate:{1 TO 2}",
+        "open:false",
+        "title:*",
+        "n:*",
+        "_id:5",
+        "_timestamp:[5000 TO *]",
+        "*:*",
+        "-title:fox",
+        "*:* -title:fox",
+        "+title:fox title:quick^3 -n:0",
+        "title:ünder",
     ];
     let queries = queries.map(str::to_owned);
     run(vec![], &steps, &queries);

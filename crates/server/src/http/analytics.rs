@@ -99,7 +99,9 @@ impl Analytics {
         let (sender, mut parts) = mpsc::channel(BLOCKS_MAX);
         // It ends by itself when nobody reads on.
         drop(tokio::task::spawn_blocking(move || {
-            let reply = engine.answer(call, &mut |block| sender.blocking_send(Part::Block(block)).is_ok());
+            let reply = engine.answer(call, &mut |block| {
+                sender.blocking_send(Part::Block(block)).is_ok()
+            });
             // Nobody is left to tell if it was dropped.
             sender.blocking_send(Part::End(reply)).ok();
         }));
@@ -148,9 +150,7 @@ impl Body for AnalyticsBody {
                     body.is_ended = true;
                     Some(Ok(Frame::data(reply.body)))
                 }
-                Some(Part::End(reply)) => {
-                    broken(String::from_utf8_lossy(&reply.body).into_owned())
-                }
+                Some(Part::End(reply)) => broken(String::from_utf8_lossy(&reply.body).into_owned()),
                 None => broken("internal error".to_owned()),
             }
         })

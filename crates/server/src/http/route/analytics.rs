@@ -26,7 +26,10 @@ const TABLE: Param = Param {
     schema: || json!({ "type": "string", "minLength": 1 }),
 };
 
-const COLUMNS: Param = text("columns", "columns of the records, with commas between them; else all");
+const COLUMNS: Param = text(
+    "columns",
+    "columns of the records, with commas between them; else all",
+);
 
 const fn text(name: &'static str, about: &'static str) -> Param {
     Param {
@@ -55,9 +58,17 @@ const DONE: &[Answer] = &[Answer::new(
     }),
 )];
 
-const NUMBER: &[Answer] = &[Answer::new(200, "The number", Content::json(|| json!({ "type": "number" })))];
+const NUMBER: &[Answer] = &[Answer::new(
+    200,
+    "The number",
+    Content::json(|| json!({ "type": "number" })),
+)];
 
-const OBJECT: &[Answer] = &[Answer::new(200, "The answer", Content::json(|| json!({ "type": "object" })))];
+const OBJECT: &[Answer] = &[Answer::new(
+    200,
+    "The answer",
+    Content::json(|| json!({ "type": "object" })),
+)];
 
 const NAMES: &[Answer] = &[Answer::new(
     200,
@@ -115,8 +126,9 @@ const DRILLDOWN: &[Content] = &[Content::json(|| {
 
 const ANY_OBJECT: &[Content] = &[Content::json(|| json!({ "type": "object" }))];
 
-const ANY_LIST: &[Content] =
-    &[Content::json(|| json!({ "type": "array", "items": { "type": "object" } }))];
+const ANY_LIST: &[Content] = &[Content::json(
+    || json!({ "type": "array", "items": { "type": "object" } }),
+)];
 
 fn handled(method: MethodFilter) -> MethodRouter<Services> {
     on(method, analytics)
@@ -140,71 +152,149 @@ pub(super) const ROUTES: &[Route] = &[
         .answers(NAMES),
     get("/analytics/recordstore", "Name the store of a table")
         .query(&[TABLE])
-        .answers(&[Answer::new(200, "The name", Content::json(|| json!({ "type": "string" })))]),
-    get("/analytics/pagination/{store}", "Tell whether a store can begin at a record")
-        .for_anyone()
-        .answers(DONE),
-    get("/analytics/indexing_done", "Tell when what was written is found")
-        .query(&[
-            text("timeout", "seconds to wait; -1 without a limit"),
-            text("table", "the table; else all"),
-        ])
-        .answers(DONE),
-    get("/analytics/tables/{table}/recordcount", "Count the records of a table").answers(NUMBER),
+        .answers(&[Answer::new(
+            200,
+            "The name",
+            Content::json(|| json!({ "type": "string" })),
+        )]),
+    get(
+        "/analytics/pagination/{store}",
+        "Tell whether a store can begin at a record",
+    )
+    .for_anyone()
+    .answers(DONE),
+    get(
+        "/analytics/indexing_done",
+        "Tell when what was written is found",
+    )
+    .query(&[
+        text("timeout", "seconds to wait; -1 without a limit"),
+        text("table", "the table; else all"),
+    ])
+    .answers(DONE),
+    get(
+        "/analytics/tables/{table}/recordcount",
+        "Count the records of a table",
+    )
+    .answers(NUMBER),
     get("/analytics/tables/{table}", "Read the records of a table")
         .query(&[COLUMNS])
         .answers(RECORDS),
-    get("/analytics/tables/{table}/{from}", "Read records from a time on")
-        .query(&[COLUMNS])
+    get(
+        "/analytics/tables/{table}/{from}",
+        "Read records from a time on",
+    )
+    .query(&[COLUMNS])
+    .answers(RECORDS),
+    get(
+        "/analytics/tables/{table}/{from}/{to}",
+        "Read records between two times",
+    )
+    .query(&[COLUMNS])
+    .answers(RECORDS),
+    get(
+        "/analytics/tables/{table}/{from}/{to}/{start}",
+        "Read records between two times, from one on",
+    )
+    .query(&[COLUMNS])
+    .answers(RECORDS),
+    get(
+        "/analytics/tables/{table}/{from}/{to}/{start}/{count}",
+        "Read some records between two times",
+    )
+    .query(&[COLUMNS])
+    .answers(RECORDS),
+    ask(
+        "/analytics/tables/{table}/keyed_records",
+        "Read records by their primary keys",
+    )
+    .bodies(ANY_OBJECT)
+    .answers(RECORDS),
+    get(
+        "/analytics/tables/{table}/schema",
+        "Read the schema of a table",
+    )
+    .answers(OBJECT),
+    Route::post(
+        "/analytics/tables/{table}/schema",
+        Role::Operate,
+        "Say which columns are searched",
+        handled,
+    )
+    .bodies(ANY_OBJECT)
+    .answers(DONE),
+    get(
+        "/analytics/tables/{table}/persistName",
+        "Name a table as a database of DAS does",
+    )
+    .answers(&[Answer::new(200, "The name", Content::TEXT)]),
+    Route::post(
+        "/analytics/tables/{table}",
+        Role::Operate,
+        "Make the search index of a table again",
+        handled,
+    )
+    .query(&[
+        text("from", "passed over: all is indexed"),
+        text("to", "passed over: all is indexed"),
+    ])
+    .answers(DONE),
+    Route::delete(
+        "/analytics/tables/{table}/indexData",
+        Role::Operate,
+        "Remove the search index of a table",
+        handled,
+    )
+    .answers(DONE),
+    Route::delete(
+        "/analytics/tables/{table}/schema-invalidate",
+        Role::Operate,
+        "Forget a schema that was read",
+        handled,
+    )
+    .answers(DONE),
+    ask("/analytics/search", "Search a table")
+        .bodies(SEARCH)
         .answers(RECORDS),
-    get("/analytics/tables/{table}/{from}/{to}", "Read records between two times")
-        .query(&[COLUMNS])
-        .answers(RECORDS),
-    get("/analytics/tables/{table}/{from}/{to}/{start}", "Read records between two times, from one on")
-        .query(&[COLUMNS])
-        .answers(RECORDS),
-    get("/analytics/tables/{table}/{from}/{to}/{start}/{count}", "Read some records between two times")
-        .query(&[COLUMNS])
-        .answers(RECORDS),
-    ask("/analytics/tables/{table}/keyed_records", "Read records by their primary keys")
-        .bodies(ANY_OBJECT)
-        .answers(RECORDS),
-    get("/analytics/tables/{table}/schema", "Read the schema of a table").answers(OBJECT),
-    Route::post("/analytics/tables/{table}/schema", Role::Operate, "Say which columns are searched", handled)
-        .bodies(ANY_OBJECT)
-        .answers(DONE),
-    get("/analytics/tables/{table}/persistName", "Name a table as a database of DAS does")
-        .answers(&[Answer::new(200, "The name", Content::TEXT)]),
-    Route::post("/analytics/tables/{table}", Role::Operate, "Make the search index of a table again", handled)
-        .query(&[text("from", "passed over: all is indexed"), text("to", "passed over: all is indexed")])
-        .answers(DONE),
-    Route::delete("/analytics/tables/{table}/indexData", Role::Operate, "Remove the search index of a table", handled)
-        .answers(DONE),
-    Route::delete("/analytics/tables/{table}/schema-invalidate", Role::Operate, "Forget a schema that was read", handled)
-        .answers(DONE),
-    ask("/analytics/search", "Search a table").bodies(SEARCH).answers(RECORDS),
-    ask("/analytics/search_count", "Count what a search finds").bodies(SEARCH).answers(NUMBER),
-    ask("/analytics/drilldown", "Search within categories").bodies(DRILLDOWN).answers(RECORDS),
-    ask("/analytics/drillDownScoreCount", "Sum scores within categories")
-        .bodies(DRILLDOWN)
+    ask("/analytics/search_count", "Count what a search finds")
+        .bodies(SEARCH)
         .answers(NUMBER),
-    ask("/analytics/rangecount", "Sum scores by ranges of a column").bodies(DRILLDOWN).answers(&[Answer::new(
-        200,
-        "The ranges",
-        Content::json(|| json!({ "type": "array", "items": { "type": "object" } })),
-    )]),
-    ask("/analytics/facets", "Sum scores by categories").bodies(ANY_OBJECT).answers(OBJECT),
-    ask("/analytics/aggregates", "Aggregate columns by categories").bodies(ANY_OBJECT).answers(RECORDS),
-    ask("/analytics/multi_aggregates", "Answer several aggregations").bodies(ANY_LIST).answers(&[Answer::new(
-        200,
-        "An answer for each",
-        Content::json(|| json!({ "type": "array", "items": { "type": "array" } })),
-    )]),
+    ask("/analytics/drilldown", "Search within categories")
+        .bodies(DRILLDOWN)
+        .answers(RECORDS),
+    ask(
+        "/analytics/drillDownScoreCount",
+        "Sum scores within categories",
+    )
+    .bodies(DRILLDOWN)
+    .answers(NUMBER),
+    ask("/analytics/rangecount", "Sum scores by ranges of a column")
+        .bodies(DRILLDOWN)
+        .answers(&[Answer::new(
+            200,
+            "The ranges",
+            Content::json(|| json!({ "type": "array", "items": { "type": "object" } })),
+        )]),
+    ask("/analytics/facets", "Sum scores by categories")
+        .bodies(ANY_OBJECT)
+        .answers(OBJECT),
+    ask("/analytics/aggregates", "Aggregate columns by categories")
+        .bodies(ANY_OBJECT)
+        .answers(RECORDS),
+    ask("/analytics/multi_aggregates", "Answer several aggregations")
+        .bodies(ANY_LIST)
+        .answers(&[Answer::new(
+            200,
+            "An answer for each",
+            Content::json(|| json!({ "type": "array", "items": { "type": "array" } })),
+        )]),
 ];
 
 /// The route of a request: that with the fewest parameters in its path.
 fn route_of(method: &Method, path: &str) -> Option<&'static Route> {
-    let own = ROUTES.iter().filter(|route| route.verb.name() == method.as_str() || *method == Method::HEAD);
+    let own = ROUTES
+        .iter()
+        .filter(|route| route.verb.name() == method.as_str() || *method == Method::HEAD);
     let own = own.filter(|route| route.leads(path));
     own.min_by_key(|route| route.path.matches('{').count())
 }
@@ -251,7 +341,10 @@ async fn answered(
     let call = AnalyticsCall {
         verb: route.verb.name(),
         route: route.path,
-        path: params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        path: params
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
         query: pairs(query),
         body,
     };
@@ -260,12 +353,15 @@ async fn answered(
         Begun::Streamed(body) => (200, Body::new(body)),
     };
     let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let kind = match route.path.ends_with("/persistName") && status == 200 {
         true => "text/plain",
         false => "application/json",
     };
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
@@ -276,11 +372,31 @@ mod tests {
     #[test]
     fn the_route_with_the_fewest_parameters_is_meant() {
         for (method, path, route) in [
-            (Method::GET, "/analytics/tables/T", "/analytics/tables/{table}"),
-            (Method::GET, "/analytics/tables/T/schema/", "/analytics/tables/{table}/schema"),
-            (Method::POST, "/analytics/tables/T/schema", "/analytics/tables/{table}/schema"),
-            (Method::GET, "/analytics/tables/T/17", "/analytics/tables/{table}/{from}"),
-            (Method::GET, "/analytics/tables/schema/1/2/3/4", "/analytics/tables/{table}/{from}/{to}/{start}/{count}"),
+            (
+                Method::GET,
+                "/analytics/tables/T",
+                "/analytics/tables/{table}",
+            ),
+            (
+                Method::GET,
+                "/analytics/tables/T/schema/",
+                "/analytics/tables/{table}/schema",
+            ),
+            (
+                Method::POST,
+                "/analytics/tables/T/schema",
+                "/analytics/tables/{table}/schema",
+            ),
+            (
+                Method::GET,
+                "/analytics/tables/T/17",
+                "/analytics/tables/{table}/{from}",
+            ),
+            (
+                Method::GET,
+                "/analytics/tables/schema/1/2/3/4",
+                "/analytics/tables/{table}/{from}/{to}/{start}/{count}",
+            ),
             (Method::HEAD, "/analytics/tables", "/analytics/tables"),
         ] {
             let found = route_of(&method, path).map(|route| route.path);
