@@ -106,6 +106,7 @@ impl EventStore {
             id,
             tables,
             replayed,
+            ..
         } = load(dir, None)?;
         let log = Log::open(&dir.join(crate::load::LOG), replayed)?;
         let rows: usize = tables

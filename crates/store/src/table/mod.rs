@@ -103,6 +103,25 @@ impl Table {
         Ok(table)
     }
 
+    /// The same table with the same rows, to which more can be added.
+    pub fn copied(&self) -> Table {
+        let mut table = Table::of(
+            &self.dir,
+            DeltaLog::new(&self.dir),
+            Arc::clone(&self.lock().view.snapshot),
+        );
+        table.files = Arc::clone(&self.files);
+        let (view, sequence) = {
+            let state = self.lock();
+            (state.view.clone(), state.sequence)
+        };
+        let mut state = table.lock();
+        state.view = view;
+        state.sequence = sequence;
+        drop(state);
+        table
+    }
+
     /// Is this the newest version of the files?
     pub fn is_newest(&self) -> bool {
         let version = self.lock().view.snapshot.version;
