@@ -1,6 +1,7 @@
 //! The command line: commands, options and their help.
 
 mod learn;
+pub mod search;
 pub mod sql;
 pub mod state;
 
@@ -205,6 +206,8 @@ pub struct RunArgs {
     pub sql: sql::SqlLimitArgs,
     #[command(flatten)]
     pub scripts: sql::ScriptArgs,
+    #[command(flatten)]
+    pub search: search::SearchLimitArgs,
     #[command(flatten)]
     pub access: AccessArgs,
     /// Write JSON to standard output, one object per line; the last is the summary

@@ -13,6 +13,7 @@ mod other_names;
 mod output;
 mod progress;
 mod registry;
+mod search;
 mod service;
 mod sql;
 

@@ -1,5 +1,6 @@
 //! Runs statements within limits.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ use crate::error::{Error, Known, translated};
 use crate::giving_way::JoinsGiveWay;
 use crate::memory::{SharedPool, merge_share};
 use crate::names::Names;
+use crate::search::{SearchFunction, TableSearch};
 use crate::statement::parsed;
 use crate::table::StoreTable;
 
@@ -67,6 +69,8 @@ pub struct Engine {
     pub(crate) environment: Arc<RuntimeEnv>,
     pub(crate) checked: Arc<Checked>,
     pub(crate) limits: Limits,
+    /// What the function `search` asks.
+    pub(crate) search: Option<Arc<dyn TableSearch>>,
 }
 
 /// An answer as it comes. The first block comes once there is enough of it or all, so that most of what goes wrong is
@@ -101,7 +105,14 @@ impl Engine {
             environment,
             checked: Arc::default(),
             limits,
+            search: None,
         })
+    }
+
+    /// Gives statements the function `search('table', 'query')`.
+    pub fn with_search(mut self, search: Option<Arc<dyn TableSearch>>) -> Engine {
+        self.search = search;
+        self
     }
 
     /// Answers one statement over what a store holds now, in the background.
@@ -114,6 +125,7 @@ impl Engine {
             environment: Arc::clone(&self.environment),
             checked: Arc::clone(&self.checked),
             limits: self.limits.clone(),
+            search: self.search.clone(),
             sender: sender.clone(),
         };
         let work = async move {
@@ -152,6 +164,7 @@ struct Statement {
     environment: Arc<RuntimeEnv>,
     checked: Arc<Checked>,
     limits: Limits,
+    search: Option<Arc<dyn TableSearch>>,
     sender: mpsc::Sender<Result<Bytes, Error>>,
 }
 
@@ -260,10 +273,12 @@ impl Snapshot {
             tables: reader.tables().map(str::to_owned).collect(),
             functions: function_names(&context),
         };
+        let mut scans = HashMap::new();
         for name in &known.tables {
             let Some(scan) = reader.scan(name) else {
                 continue;
             };
+            scans.insert(name.clone(), scan.clone());
             names.add_table(name);
             let fields = scan.schema().fields().iter();
             fields.for_each(|field| names.add_column(field.name()));
@@ -271,6 +286,8 @@ impl Snapshot {
             let registered = context.register_table(TableReference::bare(name.as_str()), table);
             registered.map_err(|error| translated(&error, "", &known))?;
         }
+        let function = SearchFunction::new(scans, statement.search.clone());
+        context.register_udtf("search", Arc::new(function));
         Ok(Snapshot {
             context,
             names,

@@ -18,6 +18,7 @@ mod giving_way;
 mod memory;
 mod names;
 mod script;
+mod search;
 mod statement;
 mod table;
 
@@ -27,6 +28,7 @@ pub use error::Error;
 pub use script::{
     Call, Outcome, Outcomes, Run, Script, ScriptError, StreamWriter, Streams, UserFunction,
 };
+pub use search::{EachFound, TableSearch};
 
 #[cfg(test)]
 mod tests;

@@ -20,8 +20,9 @@ use crate::change::{Change, changes_frame};
 use crate::condition::Prepared;
 use crate::definition::Definition;
 use crate::error::Error as StoreError;
+use crate::indexing::Indexing;
 use crate::layout::Layout;
-use crate::spec::{CLUSTER_BY, COMMIT_INTERVAL, CONNECTORS};
+use crate::spec::{CLUSTER_BY, COMMIT_INTERVAL, CONNECTORS, SCHEMA, STORE_ROWS};
 use crate::store::{EventStore, Session, Stores};
 use crate::table::{Found, INTERVAL, Table, View, Writer, fit, joined};
 
@@ -40,6 +41,8 @@ struct TableStore {
     definition: Definition,
     interval: Duration,
     layout: Arc<Layout>,
+    /// What the app says of its columns.
+    indexing: Indexing,
     stores: Arc<Stores>,
     /// Open from `connect` to `close`.
     open: Option<Opened>,
@@ -89,6 +92,10 @@ impl TableStore {
         let indexed = setup.table.indexes.iter().flatten().copied();
         let layout = Layout::new(&definition, own.option(CLUSTER_BY), indexed);
         let layout = layout.map_err(|error| refused(error.to_string()))?;
+        let indexing = Indexing::parse(own.option(SCHEMA).unwrap_or_default(), &definition);
+        let mut indexing =
+            indexing.map_err(|error| refused(format!("option '{SCHEMA}': {error}")))?;
+        indexing.keeps_rows = own.option(STORE_ROWS) == Some("true");
         Ok(TableStore {
             app: environment.app.clone(),
             group: environment
@@ -99,6 +106,7 @@ impl TableStore {
             definition,
             interval,
             layout: Arc::new(layout),
+            indexing,
             stores: environment.shared.get::<Stores>(),
             open: None,
             operations: Vec::new(),
@@ -316,6 +324,8 @@ impl Store for TableStore {
             .map_err(|error| error.into_connect(&action))?;
         let table = store.shared().table(&self.definition);
         let table = table.map_err(|error| error.into_connect(&action))?;
+        let said = self.indexing.write_beside(&self.dir, &self.definition.name);
+        said.map_err(|error| error.into_connect(&action))?;
         let session = store.shared().session(&self.group);
         {
             let mut state = table.lock();

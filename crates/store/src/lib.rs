@@ -3,6 +3,7 @@
 //! ```text
 //! store.json                  version and id
 //! incremental.json            up to where incremental scripts have read
+//! definitions/NAME.json       which columns of a table are searched
 //! lock                        held by the process that writes
 //! log/00000001.log            what was written since the tables' files were
 //! tables/NAME/_delta_log/     a plain Delta log
@@ -42,6 +43,8 @@ pub mod error;
 #[cfg(feature = "history")]
 mod file;
 #[cfg(feature = "history")]
+pub mod indexing;
+#[cfg(feature = "history")]
 mod key;
 #[cfg(feature = "history")]
 mod layer;
@@ -58,7 +61,7 @@ mod paths;
 #[cfg(feature = "history")]
 pub mod reader;
 #[cfg(feature = "history")]
-mod rows;
+pub mod rows;
 #[cfg(feature = "history")]
 pub mod scan;
 #[cfg(feature = "history")]

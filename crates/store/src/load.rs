@@ -32,6 +32,7 @@ pub(crate) struct Loaded {
     pub id: String,
     pub tables: Tables,
     pub replayed: Replayed,
+    pub open: Open,
 }
 
 /// Makes the folders of a store where they are missing.
@@ -72,7 +73,8 @@ fn id(dir: &Path) -> Result<String, Error> {
     }
 }
 
-fn open_tables(dir: &Path) -> Result<Tables, Error> {
+/// The tables of a store, without the rows of its log. What is known from `before` is not read again.
+pub(crate) fn open_tables(dir: &Path, before: Option<&Tables>) -> Result<Tables, Error> {
     let mut tables = Tables::new();
     let folder = dir.join(TABLES);
     for entry in fs::read_dir(&folder).map_err(Error::file("read", &folder))? {
@@ -90,20 +92,85 @@ fn open_tables(dir: &Path) -> Result<Tables, Error> {
                 .exists()
             || path.join("_delta_log").join("_last_checkpoint").exists();
         if is_table {
-            tables.insert(name, Arc::new(Table::open(&path)?));
+            let known = before.and_then(|tables| tables.get(&name));
+            let table = Table::open(&path, known.map(|table| &**table))?;
+            tables.insert(name, Arc::new(table));
         }
     }
     Ok(tables)
 }
 
 /// Changes of transactions that are not committed yet.
-type Open = HashMap<u64, Vec<(u64, String, Vec<Type>, Vec<Change>)>>;
+#[derive(Clone, Default)]
+pub(crate) struct Open(HashMap<u64, Vec<Changed>>);
 
-/// Reads a store; nothing is changed.
-pub(crate) fn load(dir: &Path) -> Result<Loaded, Error> {
+/// What a transaction does to a table, with its place in the log.
+#[derive(Clone)]
+pub(crate) struct Changed {
+    place: u64,
+    table: String,
+    types: Vec<Type>,
+    changes: Vec<Change>,
+}
+
+impl Open {
+    /// Takes what the log says; what counts with it, if it is a commit.
+    pub fn take(&mut self, place: u64, frame: Frame) -> Option<(Commit, Vec<Changed>)> {
+        match frame {
+            Frame::Changes {
+                transaction,
+                table,
+                types,
+                changes,
+            } => {
+                self.0.entry(transaction).or_default().push(Changed {
+                    place,
+                    table,
+                    types,
+                    changes,
+                });
+                None
+            }
+            Frame::Commit(commit) => {
+                let changed = self.0.remove(&commit.transaction).unwrap_or_default();
+                Some((commit, changed))
+            }
+            Frame::Abort { transaction } => {
+                self.0.remove(&transaction);
+                None
+            }
+            Frame::Head(_) => None,
+        }
+    }
+}
+
+impl Changed {
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// Does it to its table.
+    pub fn apply(&self, table: &Table, commit: &Commit) -> Result<(), Error> {
+        if table.definition.types() != self.types {
+            return Err(Error::damaged(
+                &table.dir,
+                "the log has rows of this table with other columns: another program has changed the table, or it \
+                 was put in the place of another",
+            ));
+        }
+        let mut state = table.lock();
+        let changes = self.changes.iter();
+        changes.for_each(|change| state.apply(change, self.place));
+        state.committed(commit.sequence);
+        Ok(())
+    }
+}
+
+/// Reads a store; nothing is changed. What is known of its files from `before` is not read again.
+pub(crate) fn load(dir: &Path, before: Option<&Tables>) -> Result<Loaded, Error> {
     let id = id(dir)?;
-    let tables = open_tables(dir)?;
-    let mut replayed = replay_into(dir, &id, &tables)?;
+    let tables = open_tables(dir, before)?;
+    let (mut replayed, open) = replay_into(dir, &id, &tables)?;
     // Rows of a batch are in files alone: the log does not know their numbers.
     let last = tables.values().map(|table| table.last_row()).max();
     replayed.head.row = replayed.head.row.max(last.unwrap_or(0) + 1);
@@ -126,11 +193,16 @@ pub(crate) fn load(dir: &Path) -> Result<Loaded, Error> {
         id,
         tables,
         replayed,
+        open,
     })
 }
 
 /// Puts what the log holds and the tables' files do not above these.
-pub(crate) fn replay_into(dir: &Path, id: &str, tables: &Tables) -> Result<Replayed, Error> {
+pub(crate) fn replay_into(
+    dir: &Path,
+    id: &str,
+    tables: &Tables,
+) -> Result<(Replayed, Open), Error> {
     let flushed: HashMap<&String, u64> = tables
         .iter()
         .map(|(name, table)| (name, table.covered(id)))
@@ -141,63 +213,30 @@ pub(crate) fn replay_into(dir: &Path, id: &str, tables: &Tables) -> Result<Repla
         row: 1,
         epochs: Vec::new(),
     };
-    let mut open = Open::new();
+    let mut open = Open::default();
     let log: PathBuf = dir.join(LOG);
-    replay(&log, begin, |place, frame| {
-        match frame {
-            Frame::Changes {
-                transaction,
-                table,
-                types,
-                changes,
-            } => {
-                let all = open.entry(transaction).or_default();
-                all.push((place, table, types, changes));
-            }
-            Frame::Commit(commit) => {
-                let changes = open.remove(&commit.transaction).unwrap_or_default();
-                for (place, name, types, changes) in changes {
-                    // Without it the rows are nowhere else, unless the table is of no interest here.
-                    let Some(table) = tables.get(&name) else {
-                        if dir.join(TABLES).join(&name).exists() {
-                            continue;
-                        }
-                        return Err(Error::damaged(
-                            &dir.join(TABLES).join(&name),
-                            "the log has rows of this table, whose folder is gone: restore it from a copy; or \
-                             move the folder 'log' aside to go on without these rows",
-                        ));
-                    };
-                    if commit.sequence > flushed[&name] {
-                        apply(table, place, &types, &changes, &commit)?;
-                    }
+    let replayed = replay(&log, begin, |place, frame| {
+        let Some((commit, changed)) = open.take(place, frame) else {
+            return Ok(());
+        };
+        for changed in changed {
+            let name = changed.table().to_owned();
+            // Without it the rows are nowhere else, unless the table is of no interest here.
+            let Some(table) = tables.get(&name) else {
+                if dir.join(TABLES).join(&name).exists() {
+                    continue;
                 }
+                return Err(Error::damaged(
+                    &dir.join(TABLES).join(&name),
+                    "the log has rows of this table, whose folder is gone: restore it from a copy; or \
+                     move the folder 'log' aside to go on without these rows",
+                ));
+            };
+            if commit.sequence > flushed[&name] {
+                changed.apply(table, &commit)?;
             }
-            Frame::Abort { transaction } => {
-                open.remove(&transaction);
-            }
-            Frame::Head(_) => {}
         }
         Ok(())
-    })
-}
-
-fn apply(
-    table: &Table,
-    place: u64,
-    types: &[Type],
-    changes: &[Change],
-    commit: &Commit,
-) -> Result<(), Error> {
-    if table.definition.types() != types {
-        return Err(Error::damaged(
-            &table.dir,
-            "the log has rows of this table with other columns: another program has changed the table, or it \
-             was put in the place of another",
-        ));
-    }
-    let mut state = table.lock();
-    changes.iter().for_each(|change| state.apply(change, place));
-    state.committed(commit.sequence);
-    Ok(())
+    })?;
+    Ok((replayed, open))
 }

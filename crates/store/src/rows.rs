@@ -3,12 +3,16 @@
 use event::{Cells, Value};
 
 /// Columns with the numbers and times of their rows.
-pub(crate) struct Rows<'a> {
+pub struct Rows<'a> {
     pub columns: Vec<Cells<'a>>,
     pub ids: &'a [u64],
     pub times: &'a [i64],
 }
 
+#[allow(
+    clippy::len_without_is_empty,
+    reason = "nobody gives away rows without any"
+)]
 impl Rows<'_> {
     pub fn len(&self) -> usize {
         self.ids.len()

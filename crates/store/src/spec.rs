@@ -8,6 +8,12 @@ pub const COMMIT_INTERVAL: &str = "commit.interval";
 /// The order of the rows inside files.
 pub const CLUSTER_BY: &str = "cluster.by";
 
+/// What is done with columns when the table is searched.
+pub const SCHEMA: &str = "schema";
+
+/// The search index has the rows, too.
+pub const STORE_ROWS: &str = "store.rows";
+
 pub const CONNECTORS: &[ConnectorSpec] = &[ConnectorSpec {
     status: Status::Runs,
     is_one_place: true,
@@ -33,6 +39,22 @@ pub const CONNECTORS: &[ConnectorSpec] = &[ConnectorSpec {
              whose order is that of the key. Queries give rows in the order of insertion all the same.",
         )
         .test("headwater::eventstore::rows_in_another_order_and_an_index_change_no_answer"),
+        text(
+            SCHEMA,
+            "Columns that are searched, with flags as in WSO2 DAS: `title -i, region -i -f, price -sp`. `-i`: \
+             queries may name it; `-f`: its text is a path of categories with commas between them; `-sp`: score \
+             functions may name it. What was said before stays. The server has `/analytics/search`, and SQL has \
+             `search('table', 'query')`.",
+        )
+        .test("headwater::analytics::rows_of_an_app_are_searched_before_they_are_in_files"),
+        OptionSpec::new(
+            STORE_ROWS,
+            OptionType::Bool,
+            "Keeps the rows in the search index, too, for tables whose searches ask for few rows at a time: they \
+             are then not read from files. The index grows by the size of the rows.",
+        )
+        .default("false")
+        .test("headwater::analytics::an_index_follows_the_files_of_a_table"),
     ],
     example: "@store(type='eventstore')
 @PrimaryKey('symbol')

@@ -117,7 +117,8 @@ impl EventStore {
             id,
             tables,
             replayed,
-        } = load(dir)?;
+            ..
+        } = load(dir, None)?;
         let log = Log::open(&dir.join(crate::load::LOG), replayed)?;
         let rows: usize = tables
             .values()

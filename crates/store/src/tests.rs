@@ -322,7 +322,7 @@ fn files_are_in_the_order_that_the_app_chose_also_when_small_ones_become_one() {
         store.close().expect("closed");
     }
     let folder = dir.path().join("tables/t");
-    let table = crate::table::Table::open(&folder).expect("a table");
+    let table = crate::table::Table::open(&folder, None).expect("a table");
     let view = table.view();
     assert!(view.snapshot.files.len() < 12, "small files became one");
     for add in view.snapshot.files.values() {
@@ -573,7 +573,7 @@ fn a_reader_sees_each_row_once_while_rows_of_the_log_become_files() {
     store.insert(&batch(&[row(1, "a", 1)])).expect("inserted");
     let (mut store, mut next) = (Some(store), 2);
     // Each time that the log was read, its rows are written to files.
-    let reader = Reader::open_beside(dir.path(), &mut || {
+    let reader = Reader::open_beside(dir.path(), None, &mut || {
         let mut open = store.take().expect("it is open");
         let mut open = flush(dir.path(), open.as_mut(), &definition, None);
         open.insert(&batch(&[row(next, "b", 2)])).expect("inserted");
@@ -626,4 +626,131 @@ fn many_rows_become_files_and_small_files_become_larger_ones() {
     // The log has nothing that the files have.
     let logs = fs::read_dir(dir.path().join("log")).expect("read").count();
     assert!(logs <= 2, "{logs} files of the log");
+}
+
+#[test]
+fn a_reader_knows_when_it_is_no_longer_current() {
+    let (dir, definition) = (tempfile::tempdir().expect("a folder"), table(vec![]));
+    let mut store = open(dir.path(), &definition, None);
+    store.insert(&batch(&[row(1, "a", 1)])).expect("inserted");
+    let mut reader = Reader::open(dir.path()).expect("a store");
+    let mut k = 1;
+    // Rows in the log, rows that become files, another table: each is seen.
+    let mut changed = |dir: &Path| {
+        assert!(!reader.is_current(dir));
+        reader = Reader::open_after(dir, &reader).expect("a store");
+        assert!(reader.is_current(dir));
+        let rows = reader.rows("t").expect("a table");
+        let fresh = Reader::open(dir).expect("a store");
+        let fresh = fresh.rows("t").expect("a table");
+        assert_eq!(rows.len, fresh.len);
+        assert!((0..rows.len).all(|at| rows.row(at) == fresh.row(at)));
+        rows.len
+    };
+    for _ in 0..3 {
+        k += 1;
+        store.insert(&batch(&[row(k, "a", 1)])).expect("inserted");
+        assert_eq!(changed(dir.path()), k as usize);
+        // Only the end of the log is read.
+        k += 1;
+        store
+            .insert(&batch(&[row(k, "b", 2), row(k, "c", 3)]))
+            .expect("inserted");
+        let gone = [vec![Value::Long(3), Value::Long(4)]];
+        run(store.as_mut(), DELETE_BETWEEN, &gone);
+        assert_eq!(changed(dir.path()), k as usize);
+        store = flush(dir.path(), store.as_mut(), &definition, None);
+        assert_eq!(changed(dir.path()), k as usize);
+    }
+    let mut other = definition.clone();
+    other.schema.name = "U".into();
+    store.close().expect("closed");
+    open(dir.path(), &other, None).close().expect("closed");
+    assert_eq!(changed(dir.path()), k as usize);
+    store = open(dir.path(), &definition, None);
+    // Commits that are gone since a checkpoint has them are no reason to stay behind.
+    for _ in 0..120 {
+        k += 1;
+        store.insert(&batch(&[row(k, "a", 1)])).expect("inserted");
+        store = flush(dir.path(), store.as_mut(), &definition, None);
+    }
+    let log = dir.path().join("tables/t/_delta_log");
+    for version in 0..100 {
+        let commit = log.join(format!("{version:020}.json"));
+        if commit.exists() {
+            fs::remove_file(commit).expect("removed");
+        }
+    }
+    fs::copy(
+        log.join(format!("{:020}.json", 101)),
+        log.join(format!("{:020}.json", 0)),
+    )
+    .expect("a table has its first commit");
+    assert_eq!(changed(dir.path()), k as usize);
+}
+
+#[test]
+fn rows_of_a_file_are_read_by_their_places_without_those_that_are_hidden() {
+    for key in [vec![], vec![0]] {
+        let (dir, definition) = (tempfile::tempdir().expect("a folder"), table(key));
+        let mut store = open(dir.path(), &definition, None);
+        let rows: Vec<Vec<Value>> = (0..40_000)
+            .map(|k| row(k, "text", i64::from(k) * 2))
+            .collect();
+        store.insert(&batch(&rows)).expect("inserted");
+        let mut store = flush(dir.path(), store.as_mut(), &definition, None);
+        let gone = [vec![Value::Long(60_000), Value::Long(60_003)]];
+        run(store.as_mut(), DELETE_BETWEEN, &gone);
+        let reader = Reader::open(dir.path()).expect("a store");
+        let scan = reader.scan("t").expect("a table");
+        let (name, len) = scan.file_names().next().expect("a file");
+        let (name, mut found) = (name.to_owned(), Vec::new());
+        assert_eq!(len, 40_000);
+        let places = [0, 1, 19_999, 20_000, 29_999, 30_000, 30_001, 39_999];
+        let whole = scan.visit_file(&name, &[2], Some(&places), &mut |rows, row, place| {
+            let values = rows.row(row);
+            assert_eq!(values[1], Value::Null, "it was not asked for");
+            found.push((place, values[2].to_long().expect("a number")));
+            Ok(true)
+        });
+        assert!(whole.expect("read"));
+        let hidden = [30_000, 30_001];
+        let want = places.iter().filter(|place| !hidden.contains(*place));
+        let want: Vec<(u32, i64)> = want.map(|place| (*place, i64::from(*place) * 2)).collect();
+        assert_eq!(found, want, "{:?}", scan.hidden_marks().len());
+        assert_eq!(scan.hidden_marks().len(), 2);
+        let mut count = 0;
+        scan.visit_file(&name, &[], None, &mut |_, _, _| {
+            count += 1;
+            Ok(count < 5)
+        })
+        .expect("read");
+        assert_eq!(count, 5);
+    }
+}
+
+#[test]
+fn a_row_is_looked_up_by_its_key_wherever_it_is() {
+    let (dir, definition) = (tempfile::tempdir().expect("a folder"), table(vec![0]));
+    let mut store = open(dir.path(), &definition, None);
+    store
+        .insert(&batch(&[row(1, "a", 1), row(2, "b", 2)]))
+        .expect("inserted");
+    let mut store = flush(dir.path(), store.as_mut(), &definition, None);
+    store.insert(&batch(&[row(2, "c", 3)])).expect("inserted");
+    let reader = Reader::open(dir.path()).expect("a store");
+    let scan = reader.scan("t").expect("a table");
+    let text = |k: i32| {
+        let mut found = None;
+        scan.look_up(&[Value::Int(k)], &mut |rows, row| {
+            found = Some(rows.row(row)[1].clone())
+        })
+        .expect("read");
+        found
+    };
+    assert_eq!(text(1), Some(Value::str("a")));
+    assert_eq!(text(2), Some(Value::str("c")));
+    assert_eq!(text(3), None);
+    assert_eq!(scan.files_between(i64::MIN, 0).len(), 0);
+    assert_eq!(scan.files_between(0, i64::MAX).len(), 1);
 }

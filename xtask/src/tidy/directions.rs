@@ -34,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("store", &["connect", "event", "lang", "plan"]),
     ("sql", &["event", "lang", "store"]),
     ("gateway", &["check", "connect", "event", "lang", "plan"]),
+    ("search", &["event", "lang", "store"]),
     (
         "catalog",
         &[
@@ -109,9 +110,8 @@ const COLUMNS_IN: &[&str] = &["store", "sql"];
 /// Their names begin so.
 const COLUMNS: &[&str] = &["arrow", "parquet", "delta"];
 
-/// The query engine, and where it may be needed: to build it takes longer than all of ours.
-const ENGINE: &str = "datafusion";
-const ENGINE_IN: &str = "sql";
+/// Engines by the beginnings of their names, and where each may be needed: to build them takes longer than all of ours.
+const ENGINES: &[(&str, &str)] = &[("datafusion", "sql"), ("tantivy", "search")];
 
 /// The version of Arrow and Parquet; types of another do not mix with it.
 const COLUMNS_VERSION: &str = "59.";
@@ -156,17 +156,20 @@ fn judge(metadata: &Metadata) -> Findings {
         let name = short(&package.name);
         if !CLIENTS_IN.contains(&name) {
             let clients = package.dependencies.iter();
-            let is_client = |d: &&String| CLIENTS.contains(&d.as_str()) && (name, d.as_str()) != OWN_DATABASE;
+            let is_client =
+                |d: &&String| CLIENTS.contains(&d.as_str()) && (name, d.as_str()) != OWN_DATABASE;
             for client in clients.filter(is_client) {
                 findings.fault(format!(
                     "{name} needs {client}: client libraries are needed by `connectors` alone"
                 ));
             }
         }
-        if name != ENGINE_IN && package.dependencies.iter().any(|d| d.starts_with(ENGINE)) {
-            findings.fault(format!(
-                "{name} needs {ENGINE}: it is needed by `{ENGINE_IN}` alone"
-            ));
+        for (engine, place) in ENGINES {
+            if name != *place && package.dependencies.iter().any(|d| d.starts_with(engine)) {
+                findings.fault(format!(
+                    "{name} needs {engine}: it is needed by `{place}` alone"
+                ));
+            }
         }
         if !COLUMNS_IN.contains(&name) {
             let columns = package.dependencies.iter();
@@ -259,9 +262,11 @@ mod tests {
             ("headwater", &["arrow-array"]),
             ("headwater-server", &["parquet"]),
             ("headwater-store", &["arrow-array", "datafusion", "parquet"]),
-            ("headwater-sql", &["arrow", "datafusion"]),
+            ("headwater-sql", &["arrow", "datafusion", "tantivy"]),
+            ("headwater-search", &["tantivy"]),
         ]);
-        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(found[3].starts_with("sql needs tantivy"), "{found:?}");
         assert!(found[2].starts_with("store needs datafusion"), "{found:?}");
         let lock = "[[package]]\nname = \"arrow-array\"\nversion = \"60.0.1\"\n\n\
                     [[package]]\nname = \"parquet\"\nversion = \"59.3.2\"\n";

@@ -139,6 +139,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
             Some(scripts.start().context("cannot start a thread")?)
         }
     };
+    let search = crate::search::Searching::of_server(asked_store, &args.search)?;
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
@@ -150,7 +151,8 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         backups: server.backups(),
         deployer,
         process,
-        sql: crate::sql::of_server(asked_store, &args.sql)?,
+        sql: crate::sql::of_server(asked_store, &args.sql, &search)?,
+        analytics: crate::search::of_server(asked_store, &search),
         scripts: scripts.clone(),
         hidden: output.hidden.clone(),
         gateway: server.gateway().cloned(),

@@ -13,6 +13,7 @@ use server::http::sql::{Sql, SqlAnswer, SqlEngine, SqlFormat, SqlRefusal};
 
 use super::NO_STORE;
 use crate::cli::sql::{SqlArgs, SqlLimitArgs, SqlOutput};
+use crate::search::Searching;
 
 /// A store that is asked without a server.
 pub struct Folder {
@@ -33,7 +34,7 @@ impl Folder {
         }
         let limits = limits(args);
         Ok(Folder {
-            engine: Engine::new(limits)?,
+            engine: Engine::new(limits)?.with_search(searched(dir)?),
             dir: dir.to_owned(),
         })
     }
@@ -66,6 +67,14 @@ impl Folder {
     }
 }
 
+/// The search over the tables of a folder, where this build has it.
+fn searched(dir: &Path) -> anyhow::Result<Option<Arc<dyn ::sql::TableSearch>>> {
+    #[cfg(feature = "search")]
+    return Ok(crate::search::Searching::of_folder(dir)?.of_sql());
+    #[cfg(not(feature = "search"))]
+    return Ok(None);
+}
+
 /// What the arguments allow.
 pub(super) fn limits(args: &SqlArgs) -> Limits {
     Limits {
@@ -96,7 +105,11 @@ pub(super) fn refused(error: &::sql::Error, name: &str, text: &str, colour: bool
 ///
 /// # Errors
 /// There are no threads.
-pub fn of_server(store: Option<&Path>, args: &SqlLimitArgs) -> anyhow::Result<Sql> {
+pub fn of_server(
+    store: Option<&Path>,
+    args: &SqlLimitArgs,
+    search: &Searching,
+) -> anyhow::Result<Sql> {
     let Some(dir) = store else {
         return Ok(Sql::absent(NO_STORE));
     };
@@ -107,7 +120,7 @@ pub fn of_server(store: Option<&Path>, args: &SqlLimitArgs) -> anyhow::Result<Sq
         ..Limits::default()
     };
     Ok(Sql::new(Arc::new(OfServer {
-        engine: Engine::new(limits)?,
+        engine: Engine::new(limits)?.with_search(search.of_sql()),
         dir: dir.to_owned(),
     })))
 }

@@ -9,6 +9,7 @@ use server::scripts::ScriptDefinition;
 
 use super::{NO_STORE, Ran};
 use crate::cli::sql::{ScriptArgs, SqlArgs, SqlLimitArgs, SqlOutput};
+use crate::search::Searching;
 
 const LACKS: &str = "this build has no SQL: build it with the feature 'sql' (cargo build -p headwater --features sql), \
                      or install the full binary; a server that has it can be asked with --url";
@@ -75,6 +76,6 @@ impl ScriptFiles {
 
 /// # Errors
 /// None.
-pub fn of_server(store: Option<&Path>, _: &SqlLimitArgs) -> anyhow::Result<Sql> {
+pub fn of_server(store: Option<&Path>, _: &SqlLimitArgs, _: &Searching) -> anyhow::Result<Sql> {
     Ok(Sql::absent(if store.is_some() { LACKS } else { NO_STORE }))
 }

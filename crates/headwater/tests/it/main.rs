@@ -14,6 +14,7 @@ macro_rules! long_test {
 
 mod access;
 mod amazon;
+mod analytics;
 mod backup;
 mod bench;
 mod bounds;

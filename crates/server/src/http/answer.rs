@@ -20,6 +20,16 @@ pub(super) fn refused(status: StatusCode, message: &str) -> Response {
     )
 }
 
+/// The same as clients of WSO2 DAS know it.
+pub(super) fn das_refused(status: StatusCode, message: &str) -> Response {
+    let word = match status {
+        StatusCode::UNAUTHORIZED => "unauthenticated",
+        StatusCode::FORBIDDEN => "unauthorized",
+        _ => "failed",
+    };
+    json(status, &json!({ "status": word, "message": message }))
+}
+
 pub(super) fn json(status: StatusCode, body: &Json) -> Response {
     of_kind(status, "application/json", body.to_string())
 }

@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-use super::answer::{self, refused};
+use super::answer::{self, das_refused, refused};
 use super::route::{Access, METRICS, Route};
 use crate::access::audit::{Audit, Entry};
 use crate::access::logins::{Login, Logins, Shown};
@@ -58,7 +58,7 @@ impl Gated {
             Err(refusal) => return *refusal,
         };
         if let Err((status, message)) = gated.check(&caller, &request) {
-            let response = refused(status, &message);
+            let response = refused_at(gated.route, status, &message);
             if status == StatusCode::FORBIDDEN {
                 gated.note(&caller, &what, &response);
             }
@@ -102,11 +102,11 @@ impl Gated {
                 address,
             }),
             _ if is_open => Ok(as_nobody(None)),
-            Login::Missing => Err(Box::new(unauthorized(
+            Login::Missing => Err(Box::new(self.unauthorized(
                 "log in with the header 'Authorization: Bearer TOKEN' (headwater users token)",
             ))),
             Login::Wrong(user) => {
-                let response = unauthorized("the login is wrong, or it has expired");
+                let response = self.unauthorized("the login is wrong, or it has expired");
                 self.gate.audit.note(&Entry {
                     user: user.as_deref(),
                     from: &address.to_string(),
@@ -125,13 +125,30 @@ impl Gated {
                     "message": format!("too many failed logins: try again in {seconds} s"),
                     "login": true,
                 });
-                let mut response = answer::json(status, &body);
+                let mut response = match self.route.is_some_and(Route::is_of_das) {
+                    true => das_refused(status, body["message"].as_str().unwrap_or_default()),
+                    false => answer::json(status, &body),
+                };
                 response
                     .headers_mut()
                     .insert(RETRY_AFTER, HeaderValue::from(seconds));
                 Err(Box::new(response))
             }
         }
+    }
+
+    fn unauthorized(&self, message: &str) -> Response {
+        let mut response = refused_at(self.route, StatusCode::UNAUTHORIZED, message);
+        let headers = response.headers_mut();
+        headers.append(
+            WWW_AUTHENTICATE,
+            HeaderValue::from_static("Bearer realm=\"headwater\""),
+        );
+        headers.append(
+            WWW_AUTHENTICATE,
+            HeaderValue::from_static("Basic realm=\"headwater\", charset=\"UTF-8\""),
+        );
+        response
     }
 
     fn check(&self, caller: &Caller, request: &Request) -> Result<(), (StatusCode, String)> {
@@ -212,20 +229,13 @@ pub(super) fn needs(role: Role, caller: &Caller) -> String {
     format!("this needs the role {role}; yours is {own}")
 }
 
-fn unauthorized(message: &str) -> Response {
-    let mut response = refused(StatusCode::UNAUTHORIZED, message);
-    let headers = response.headers_mut();
-    headers.append(
-        WWW_AUTHENTICATE,
-        HeaderValue::from_static("Bearer realm=\"headwater\""),
-    );
-    headers.append(
-        WWW_AUTHENTICATE,
-        HeaderValue::from_static("Basic realm=\"headwater\", charset=\"UTF-8\""),
-    );
-    response
+/// A refusal as the clients of a route know it.
+fn refused_at(route: Option<&Route>, status: StatusCode, message: &str) -> Response {
+    match route.is_some_and(Route::is_of_das) {
+        true => das_refused(status, message),
+        false => refused(status, message),
+    }
 }
-
 fn address(request: &Request) -> IpAddr {
     let peer = request.extensions().get::<Peer>();
     let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());

@@ -11,6 +11,7 @@
 //! needs is refused (see [`gate`]). Without users anyone who can reach the port may request everything,
 //! so beyond loopback it needs users and TLS unless the operator allows otherwise. Never: HTTP/2.
 
+pub mod analytics;
 mod answer;
 mod gate;
 mod guard;
@@ -74,6 +75,7 @@ pub struct Services {
     pub sql: sql::Sql,
     /// Batch scripts, over the event store too.
     pub scripts: Scripts,
+    pub analytics: analytics::Analytics,
     /// What no answer shows.
     pub hidden: Hidden,
     /// Where there is one.

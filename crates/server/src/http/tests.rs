@@ -20,6 +20,7 @@ fn services() -> Services {
         deployer: Deployer::new(StopHandle::default()).0,
         process: Process::begin(),
         sql: sql::Sql::absent("there is no event store"),
+        analytics: analytics::Analytics::absent("there is no event store"),
         hidden: Hidden::default(),
         gateway: None,
     }

@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use event::Type;
 use lang::span::Span;
 use lang::suggest::nearest;
+use store::indexing::Flags;
 
 use super::incremental::{Incremental, Unit};
 use super::text::Piece;
@@ -58,6 +59,8 @@ pub(crate) struct TableOptions {
 pub(crate) struct Column {
     pub name: String,
     pub ty: Type,
+    /// What is done with it when the table is searched.
+    pub flags: Flags,
 }
 
 const TABLE_OPTIONS: [&str; 9] = [
@@ -407,8 +410,8 @@ fn columns_of(schema: &str, span: Span) -> Result<Vec<Column>, Error> {
                 return Err(wrong(message, span, Some(help.to_owned())));
             }
         };
-        let flags: Vec<String> = words.map(str::to_lowercase).collect();
-        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let words: Vec<String> = words.map(str::to_lowercase).collect();
+        let flags: Vec<&str> = words.iter().map(String::as_str).collect();
         let is_number = matches!(ty, Type::Int | Type::Long | Type::Float | Type::Double);
         match flags.as_slice() {
             [] | ["-i"] => {}
@@ -442,6 +445,11 @@ fn columns_of(schema: &str, span: Span) -> Result<Vec<Column>, Error> {
         columns.push(Column {
             name: name.to_owned(),
             ty,
+            flags: Flags {
+                is_indexed: flags.contains(&"-i"),
+                is_facet: is_facet || flags.contains(&"-f"),
+                is_score: flags.contains(&"-sp"),
+            },
         });
     }
     Ok(columns)

@@ -29,6 +29,7 @@ use serde_json::{Value as Json, json};
 use store::EventStore;
 use store::batch::{BatchWriter, Mode};
 use store::definition::{Definition, TIMESTAMP};
+use store::indexing::{Flags, Indexing};
 use store::marks::{Mark, Marks};
 use store::reader::Reader;
 use store::scan::Checked;
@@ -293,6 +294,7 @@ impl Session {
                 let columns = attributes.map(|attribute| Column {
                     name: attribute.name.clone(),
                     ty: attribute.ty,
+                    flags: Flags::default(),
                 });
                 columns.collect()
             }
@@ -307,6 +309,7 @@ impl Session {
                 return Err(wrong(message, span, Some(help)));
             }
         };
+        self.note_flags(&table, &columns, span)?;
         Ok(Temporary {
             table,
             columns,
@@ -332,6 +335,23 @@ impl Session {
             columns,
             writer: Mutex::new(writer),
         })
+    }
+
+    /// Columns that the script wants to be searched are from now on.
+    fn note_flags(&self, table: &str, columns: &[Column], span: Span) -> Result<(), Error> {
+        let reader = self.run.store.reader()?;
+        let Some(definition) = reader.definition(table) else {
+            return Ok(());
+        };
+        let mut indexing = Indexing::default();
+        let own = columns
+            .iter()
+            .filter(|column| !column.name.eq_ignore_ascii_case(TIMESTAMP));
+        for column in own {
+            let added = indexing.add(definition, &column.name, column.flags);
+            added.map_err(|error| wrong(error.to_string(), span, None))?;
+        }
+        Ok(indexing.write_beside(self.run.store.dir(), table)?)
     }
 
     /// What the tables of the script and their columns are called.

@@ -99,6 +99,23 @@ impl DeltaLog {
         parse_commit(&path, &text).map(Some)
     }
 
+    /// Is there none behind a version? Commits that a checkpoint covers may be gone.
+    pub fn is_newest(&self, version: u64) -> bool {
+        !self.commit_path(version + 1).exists()
+            && self.covered().is_some_and(|covered| covered <= version)
+    }
+
+    /// The version of the last checkpoint, 0 where there is none; `None` if it cannot be read.
+    fn covered(&self) -> Option<u64> {
+        let text = match fs::read_to_string(self.folder().join(LAST_CHECKPOINT)) {
+            Ok(text) => text,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Some(0),
+            Err(_) => return None,
+        };
+        let json: Json = serde_json::from_str(&text).ok()?;
+        json["version"].as_u64()
+    }
+
     /// The newest version from a known one on.
     pub fn newer(&self, known: &Arc<Snapshot>) -> Result<Arc<Snapshot>, Error> {
         let mut newest = Arc::clone(known);

@@ -142,6 +142,18 @@ impl Files {
         Parts::new(&path, &footer, groups, &self.definition)
     }
 
+    /// Some columns of some rows of a file, by their places in it, which ascend; or of all rows.
+    pub fn picked(
+        &self,
+        add: &Add,
+        columns: &[usize],
+        rows: Option<&[u32]>,
+    ) -> Result<Parts, Error> {
+        let footer = self.footer(add)?;
+        let path = self.dir.join(&add.path);
+        Parts::picked(&path, &footer, &self.definition, columns, rows)
+    }
+
     /// Row groups that may hold a key, decoded; they are kept for the next look-up.
     pub fn look_up(&self, add: &Add, prune: &Prune<'_>) -> Result<Vec<Arc<Part>>, Error> {
         let footer = self.footer(add)?;

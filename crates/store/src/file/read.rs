@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use event::{Cells, ColumnBuilder, Value};
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder,
+    ParquetRecordBatchReaderBuilder, RowSelection,
 };
 use parquet::bloom_filter::Sbbf;
-use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::metadata::{PageIndexPolicy, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
 use super::columns::{append, append_longs};
@@ -59,7 +60,10 @@ impl Part {
 /// What is known of a file before its rows are read.
 pub(super) fn metadata(path: &Path) -> Result<ArrowReaderMetadata, Error> {
     let file = File::open(path).map_err(Error::file("open", path))?;
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    // With the places of the pages, a reader of a few rows passes over the others.
+    let options = ArrowReaderOptions::new()
+        .with_skip_arrow_metadata(true)
+        .with_offset_index_policy(PageIndexPolicy::Optional);
     ArrowReaderMetadata::load(&file, options)
         .map_err(|cause| Error::damaged(path, cause.to_string()))
 }
@@ -140,6 +144,51 @@ impl Parts {
         })
     }
 
+    /// Rows by their places in the file, which ascend, or all; columns that are not named are null.
+    pub(super) fn picked(
+        path: &Path,
+        metadata: &ArrowReaderMetadata,
+        definition: &Arc<Definition>,
+        columns: &[usize],
+        rows: Option<&[u32]>,
+    ) -> Result<Parts, Error> {
+        let file = File::open(path).map_err(Error::file("open", path))?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
+        let fields = builder.parquet_schema().root_schema().get_fields();
+        let is_wanted = |name: &str| {
+            let mut wanted = columns
+                .iter()
+                .map(|column| definition.schema.attributes[*column].name.as_str());
+            [ID, TIMESTAMP].contains(&name) || wanted.any(|column| column == name)
+        };
+        let roots: Vec<usize> = (0..fields.len())
+            .filter(|at| is_wanted(fields[*at].name()))
+            .collect();
+        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+        let all = metadata.metadata().row_groups();
+        let (groups, selection) = match rows {
+            None => ((0..all.len()).collect(), None),
+            Some(rows) => {
+                let (groups, selection) = selection(all, rows);
+                (groups, Some(selection))
+            }
+        };
+        let batch = batch_rows(metadata, &groups);
+        let mut builder = builder
+            .with_projection(mask)
+            .with_row_groups(groups)
+            .with_batch_size(batch);
+        if let Some(selection) = selection {
+            builder = builder.with_row_selection(selection);
+        }
+        let reader = builder.build();
+        Ok(Parts {
+            reader: reader.map_err(|cause| Error::damaged(path, cause.to_string()))?,
+            definition: Arc::clone(definition),
+            path: path.to_owned(),
+        })
+    }
+
     /// Appends the next rows to a part; false at the end.
     fn add_to(&mut self, part: &mut Part) -> Result<bool, Error> {
         let Some(batch) = self.reader.next() else {
@@ -161,6 +210,33 @@ impl Parts {
         while self.add_to(&mut part)? {}
         Ok(part)
     }
+}
+
+/// The row groups that have some of these rows, and which rows of these groups they are.
+fn selection(groups: &[RowGroupMetaData], rows: &[u32]) -> (Vec<usize>, RowSelection) {
+    let (mut touched, mut ranges) = (Vec::new(), Vec::new());
+    // Rows of all groups before, and of those before that are read.
+    let (mut begin, mut read) = (0, 0);
+    let mut rows = rows.iter().map(|row| *row as usize).peekable();
+    for (at, group) in groups.iter().enumerate() {
+        let len = usize::try_from(group.num_rows()).unwrap_or_default();
+        let mut has = false;
+        while let Some(row) = rows.next_if(|row| *row < begin + len) {
+            let place = read + row - begin;
+            has = true;
+            match ranges.last_mut() {
+                Some(std::ops::Range { end, .. }) if *end == place => *end = place + 1,
+                _ => ranges.push(place..place + 1),
+            }
+        }
+        if has {
+            touched.push(at);
+            read += len;
+        }
+        begin += len;
+    }
+    let selection = RowSelection::from_consecutive_ranges(ranges.into_iter(), read);
+    (touched, selection)
 }
 
 fn add(

@@ -21,7 +21,7 @@ use crate::change::{Commit, Head, Noted};
 use crate::error::Error;
 use crate::paths::{create_private, sync_dir};
 
-pub(crate) use replay::{Replayed, oldest, replay};
+pub(crate) use replay::{Replayed, Tail, oldest, read_on, replay};
 
 /// Bytes from which on a file is full. The last record of one may be longer.
 const SEGMENT_MAX: u64 = 64 << 20;

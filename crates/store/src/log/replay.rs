@@ -3,8 +3,9 @@
 //! Never: a decision on behalf of the operator. The end of a write that a crash has cut is left out and
 //! said; any other damage is an error that names the file and the rows.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use event::record::{Damage, End, Found, Records};
@@ -21,6 +22,24 @@ pub(crate) struct Replayed {
     /// What the next file begins with.
     pub head: Head,
     pub cut: Option<Cut>,
+    /// Up to where it was read.
+    pub tail: Option<Tail>,
+}
+
+/// The end of what was read of a log: whoever reads on begins there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tail {
+    segment: u64,
+    /// Place of the next record, and its number.
+    at: u64,
+    number: Option<u32>,
+}
+
+impl Tail {
+    /// Does the last file of the folder end here, as it was listed?
+    pub fn is_of(&self, last: &OsStr) -> bool {
+        segment_path(Path::new(""), self.segment).as_os_str() == last
+    }
 }
 
 /// The end of a write that was on its way.
@@ -109,6 +128,7 @@ pub(crate) fn replay(
         segments: Vec::new(),
         head: begin,
         cut: None,
+        tail: None,
     };
     let mut around = Around::default();
     let last = segments.last().copied();
@@ -192,6 +212,11 @@ fn read_segment(
         if around.damage.is_none() {
             each(at, frame)?;
         }
+        replayed.tail = Some(Tail {
+            segment,
+            at: records.position(),
+            number: records.next_number(),
+        });
     }
     if is_first && around.damage.is_none() {
         // An empty file: a crash came before its first record.
@@ -209,6 +234,41 @@ fn read_segment(
         replayed.cut = Some(cut);
     }
     Ok(())
+}
+
+/// Goes on where a log was read to, in the same file; where that ends now. `None`: it has to be read from its beginning,
+/// which says why.
+///
+/// # Errors
+/// What `each` returns.
+pub(crate) fn read_on(
+    dir: &Path,
+    tail: &Tail,
+    mut each: impl FnMut(u64, Frame) -> Result<(), Error>,
+) -> Result<Option<Tail>, Error> {
+    let mut tail = *tail;
+    let offset = tail.at - place(tail.segment, 0);
+    let file = File::open(segment_path(dir, tail.segment)).and_then(|mut file| {
+        file.seek(SeekFrom::Start(offset))?;
+        Ok(file)
+    });
+    let Ok(file) = file else { return Ok(None) };
+    let mut records = Records::new(file, tail.at, None);
+    records.expect(tail.number);
+    loop {
+        let (at, frame) = match records.next() {
+            Ok(None) => return Ok(Some(tail)),
+            Ok(Some(Found::Damage(damage))) if damage.end == Some(End::Torn) => {
+                return Ok(Some(tail));
+            }
+            Ok(Some(Found::Record { at, record, .. })) => (at, Frame::read(record)),
+            Ok(Some(Found::Damage(_))) | Err(_) => return Ok(None),
+        };
+        let Ok(frame) = frame else { return Ok(None) };
+        each(at, frame)?;
+        tail.at = records.position();
+        tail.number = records.next_number();
+    }
 }
 
 /// Follows the numbers of rows, which tell what damage has cost.

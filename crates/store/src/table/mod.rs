@@ -29,7 +29,7 @@ use crate::layout::Layout;
 
 pub(crate) use batch::Batch;
 pub use batch::Mode;
-pub(crate) use search::Found;
+pub(crate) use search::{Found, key_of};
 pub(crate) use write::{Writer, fit, joined};
 
 /// Bytes of rows in memory from which on they are written to files, however new they are.
@@ -46,7 +46,7 @@ pub(crate) struct Table {
     pub definition: Arc<Definition>,
     pub(crate) dir: PathBuf,
     delta: DeltaLog,
-    pub(crate) files: Files,
+    pub(crate) files: Arc<Files>,
     state: Mutex<State>,
     /// Held by who makes the next version of the files.
     files_alone: Mutex<()>,
@@ -83,11 +83,49 @@ pub(crate) struct Frozen {
 }
 
 impl Table {
-    /// A table that is there.
-    pub fn open(dir: &Path) -> Result<Table, Error> {
+    /// A table that is there. What is known from `before` of its log and its files is not read again.
+    pub fn open(dir: &Path, before: Option<&Table>) -> Result<Table, Error> {
         let delta = DeltaLog::new(dir);
-        let snapshot = delta.snapshot()?;
-        Ok(Table::of(dir, delta, snapshot))
+        let Some(before) = before else {
+            let snapshot = delta.snapshot()?;
+            return Ok(Table::of(dir, delta, snapshot));
+        };
+        let known = Arc::clone(&before.lock().view.snapshot);
+        let newer = delta.newer(&known)?;
+        let snapshot = match delta.is_newest(newer.version) {
+            true => newer,
+            false => delta.snapshot()?,
+        };
+        let mut table = Table::of(dir, delta, snapshot);
+        if table.definition == before.definition {
+            table.files = Arc::clone(&before.files);
+        }
+        Ok(table)
+    }
+
+    /// The same table with the same rows, to which more can be added.
+    pub fn copied(&self) -> Table {
+        let mut table = Table::of(
+            &self.dir,
+            DeltaLog::new(&self.dir),
+            Arc::clone(&self.lock().view.snapshot),
+        );
+        table.files = Arc::clone(&self.files);
+        let (view, sequence) = {
+            let state = self.lock();
+            (state.view.clone(), state.sequence)
+        };
+        let mut state = table.lock();
+        state.view = view;
+        state.sequence = sequence;
+        drop(state);
+        table
+    }
+
+    /// Is this the newest version of the files?
+    pub fn is_newest(&self) -> bool {
+        let version = self.lock().view.snapshot.version;
+        self.delta.is_newest(version)
     }
 
     /// Makes an empty table.
@@ -101,7 +139,7 @@ impl Table {
     fn of(dir: &Path, delta: DeltaLog, snapshot: Arc<Snapshot>) -> Table {
         let definition = Arc::clone(&snapshot.definition);
         Table {
-            files: Files::new(dir, &definition),
+            files: Arc::new(Files::new(dir, &definition)),
             dir: dir.to_owned(),
             delta,
             state: Mutex::new(State {

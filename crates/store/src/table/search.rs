@@ -55,7 +55,8 @@ impl Table {
         Ok(())
     }
 
-    fn hides(&self, layer: &Layer, rows: &Rows<'_>, row: usize) -> bool {
+    /// Does a layer take the place of a row below it?
+    pub fn hides(&self, layer: &Layer, rows: &Rows<'_>, row: usize) -> bool {
         if self.definition.is_keyed() {
             !layer.keys().is_empty()
                 && layer.hides(&Which::Key(&key_of(&self.definition, rows, row)))
@@ -106,7 +107,7 @@ impl Table {
     }
 
     /// The only row of a key, from top to bottom.
-    fn look_up(
+    pub fn look_up(
         &self,
         view: &View,
         key: &Key,
@@ -154,7 +155,7 @@ impl Table {
     }
 }
 
-pub(super) fn key_of(definition: &Definition, rows: &Rows<'_>, row: usize) -> Key {
+pub(crate) fn key_of(definition: &Definition, rows: &Rows<'_>, row: usize) -> Key {
     key::of(&definition.key, |column| rows.columns[column].value(row))
 }
 

@@ -34,6 +34,11 @@ fn gateway_access() {
 }
 
 #[test]
+fn search() {
+    page("search.md");
+}
+
+#[test]
 fn batch_scripts() {
     page("batch-scripts.md");
 }

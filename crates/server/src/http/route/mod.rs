@@ -3,6 +3,7 @@
 //! A route is data ([`table::Route`]). From it come the check of the role, the answer to another method,
 //! the list of paths, and the OpenAPI document.
 
+mod analytics;
 mod apps;
 mod errors;
 mod feed;
@@ -43,6 +44,7 @@ const GROUPS: &[&[Route]] = &[
     query::ROUTES,
     sql::ROUTES,
     scripts::ROUTES,
+    analytics::ROUTES,
     stream::ROUTES,
     simulation::ROUTES,
     feed::ROUTES,

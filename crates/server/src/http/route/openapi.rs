@@ -51,6 +51,19 @@ fn document(needs_login: bool) -> Json {
                 "password": { "type": "http", "scheme": "basic" },
             },
             "schemas": {
+                "DasRefusal": {
+                    "type": "object",
+                    "required": ["status", "message"],
+                    "properties": {
+                        "status": {
+                            "enum": ["failed", "non-existent", "unauthenticated", "unauthorized"],
+                        },
+                        "message": {
+                            "type": "string",
+                            "description": "what is wrong, and what to do",
+                        },
+                    },
+                },
                 "Refusal": {
                     "type": "object",
                     "required": ["code", "message"],
@@ -77,7 +90,10 @@ fn operation(route: &Route, needs_login: bool) -> Json {
             (status, response(answer.about, contents))
         })
         .collect();
-    let refusal = Content::json(|| json!({ "$ref": "#/components/schemas/Refusal" }));
+    let refusal = match route.is_of_das() {
+        true => Content::json(|| json!({ "$ref": "#/components/schemas/DasRefusal" })),
+        false => Content::json(|| json!({ "$ref": "#/components/schemas/Refusal" })),
+    };
     answers.insert("default".to_owned(), response("Refused", [&refusal]));
     let (role, security) = match route.access {
         Access::Anyone => ("anyone", json!([])),

@@ -203,6 +203,11 @@ impl Route {
         self
     }
 
+    /// Do clients of WSO2 DAS ask it, to whom refusals are said in their way?
+    pub fn is_of_das(&self) -> bool {
+        self.path.starts_with("/analytics/")
+    }
+
     /// Does the path of a request lead here, as far as names of parameters are concerned?
     pub fn leads(&self, path: &str) -> bool {
         let path = path.strip_suffix('/').unwrap_or(path);
