@@ -205,7 +205,7 @@ impl Work {
         }
         if !self.indexes.contains_key(name) {
             let fields = Arc::new(fields);
-            let index = match TableIndex::open(&dir, &fields) {
+            let index = match TableIndex::open(&dir, &fields, &scan) {
                 Ok(Some(index)) => index,
                 Ok(None) => TableIndex::create(&dir, &fields)?,
                 Err(error) => {

@@ -132,7 +132,9 @@ impl Search {
     /// What is known of its columns cannot be read.
     pub(crate) fn view_of(&self, name: &str, scan: TableScan) -> Result<View, Error> {
         let columns = self.shared.columns(name, scan.definition())?;
-        let index = columns.fields.and_then(|fields| self.index(name, fields));
+        let index = columns
+            .fields
+            .and_then(|fields| self.index(name, &scan, &fields));
         let time = self.shared.options.time;
         Ok(View {
             scan,
@@ -145,7 +147,7 @@ impl Search {
         })
     }
 
-    fn index(&self, name: &str, fields: Arc<Fields>) -> Option<Published> {
+    fn index(&self, name: &str, scan: &TableScan, fields: &Arc<Fields>) -> Option<Published> {
         let known = self.shared.published().get(name).cloned();
         if let Some(known) = known.filter(|known| known.fields.columns == fields.columns) {
             return Some(known);
@@ -154,7 +156,7 @@ impl Search {
             return None;
         }
         // Nobody here keeps it: what another process keeps is read once, and again where that has gone on.
-        match TableIndex::open(&folder(&self.shared.dir, name), &fields) {
+        match TableIndex::open(&folder(&self.shared.dir, name), fields, scan) {
             Ok(index) => {
                 let published = index?.published();
                 self.shared.publish(name, published.clone());

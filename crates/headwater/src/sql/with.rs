@@ -67,12 +67,16 @@ impl Folder {
     }
 }
 
-/// The search over the tables of a folder, where this build has it.
+/// The search over the tables of a folder.
+#[cfg(feature = "search")]
 fn searched(dir: &Path) -> anyhow::Result<Option<Arc<dyn ::sql::TableSearch>>> {
-    #[cfg(feature = "search")]
-    return Ok(crate::search::Searching::of_folder(dir)?.of_sql());
-    #[cfg(not(feature = "search"))]
-    return Ok(None);
+    Ok(Searching::of_folder(dir)?.of_sql())
+}
+
+/// There is none in this build.
+#[cfg(not(feature = "search"))]
+fn searched(_: &Path) -> anyhow::Result<Option<Arc<dyn ::sql::TableSearch>>> {
+    Ok(None)
 }
 
 /// What the arguments allow.

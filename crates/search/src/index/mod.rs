@@ -99,7 +99,12 @@ pub(crate) struct Visible {
 }
 
 impl Covered {
+    /// What a commit of the index says, behind its checksum: the columns and the files.
     fn parse(text: &str) -> Option<(String, Covered)> {
+        let (crc, text) = text.split_once(' ')?;
+        if crc.parse() != Ok(crc32fast::hash(text.as_bytes())) {
+            return None;
+        }
         let json: Json = serde_json::from_str(text).ok()?;
         let files = json["files"].as_object()?.iter();
         let files = files.map(|(name, at)| Some((name.clone(), u32::try_from(at.as_u64()?).ok()?)));
@@ -111,21 +116,26 @@ impl Covered {
     }
 
     fn text(&self, fields: &Fields) -> String {
-        let files = self
-            .files
-            .iter()
-            .map(|(name, at)| (name.clone(), Json::from(*at)));
+        let files = self.files.iter();
+        let files = files.map(|(name, at)| (name.clone(), Json::from(*at)));
         let files = Json::Object(files.collect::<Map<_, _>>());
-        json!({"columns": fields.columns, "files": files, "next": self.next}).to_string()
+        let text =
+            json!({"columns": fields.columns, "files": files, "next": self.next}).to_string();
+        format!("{} {text}", crc32fast::hash(text.as_bytes()))
     }
 }
 
 impl TableIndex {
-    /// The index in a folder, if there is one for these columns.
+    /// The index in a folder, if there is one for these columns. It is read through once, and what it has of the files
+    /// of a version of the table is counted.
     ///
     /// # Errors
     /// It is damaged, or cannot be read.
-    pub fn open(dir: &Path, fields: &Arc<Fields>) -> Result<Option<TableIndex>, Error> {
+    pub fn open(
+        dir: &Path,
+        fields: &Arc<Fields>,
+        scan: &TableScan,
+    ) -> Result<Option<TableIndex>, Error> {
         if !dir.join("meta.json").exists() {
             return Ok(None);
         }
@@ -151,7 +161,36 @@ impl TableIndex {
                 dir.join(file).display()
             )));
         }
-        TableIndex::of(dir, index, fields, covered).map(Some)
+        let index = TableIndex::of(dir, index, fields, covered)?;
+        let searcher = index.reader.searcher();
+        for (name, rows) in scan.file_names() {
+            let Some(at) = index.covered.files.get(name) else {
+                continue;
+            };
+            let term = Term::from_field_u64(fields.file, u64::from(*at));
+            let found = searcher
+                .doc_freq(&term)
+                .map_err(Error::index("check", dir))?;
+            // Another program may not have said how many there are.
+            if rows > 0 && found != rows {
+                return Err(Error::Index(format!(
+                    "'{}' has {found} rows of '{name}', which has {rows}",
+                    dir.display()
+                )));
+            }
+        }
+        // Another process keeps it: its files are of one version only if that has not gone on meanwhile.
+        let now = index
+            .index
+            .load_metas()
+            .map_err(Error::index("open", dir))?;
+        if now.opstamp != metas.opstamp {
+            return Err(Error::Index(format!(
+                "'{}' has changed while it was opened",
+                dir.display()
+            )));
+        }
+        Ok(Some(index))
     }
 
     /// An empty index in a folder; what was there is removed.

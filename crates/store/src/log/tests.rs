@@ -19,6 +19,7 @@ fn empty() -> Replayed {
         segments: Vec::new(),
         head: head(),
         cut: None,
+        tail: None,
     }
 }
 
