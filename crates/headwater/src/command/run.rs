@@ -119,7 +119,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     let mut deployment = Deployment::new(folder, state, deployer.clone(), apps.options.clone());
     deployment.set(apps.texts, apps.options);
     let asked_store = args.store.as_deref().filter(|_| http.is_some());
-    let search = crate::search::Searching::of_server(asked_store, &args.search)?;
+    let search = crate::search::Searching::of_server(asked_store, &args.search, &zone(None)?)?;
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
