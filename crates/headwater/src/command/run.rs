@@ -119,7 +119,11 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     let mut deployment = Deployment::new(folder, state, deployer.clone(), apps.options.clone());
     deployment.set(apps.texts, apps.options);
     let asked_store = args.store.as_deref().filter(|_| http.is_some());
-    let search = crate::search::Searching::of_server(asked_store, &args.search, &zone(None)?)?;
+    let search = crate::search::Searching::of_server(
+        asked_store,
+        &args.search,
+        &zone(args.timezone.as_deref())?,
+    )?;
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
