@@ -139,7 +139,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
             Some(scripts.start().context("cannot start a thread")?)
         }
     };
-    let search = crate::search::Searching::of_server(asked_store, &args.search)?;
+    let search = crate::search::Searching::of_server(asked_store, &args.search, &zone)?;
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),

@@ -18,18 +18,22 @@ use crate::cli::search::SearchLimitArgs;
 pub struct Searching(Option<Arc<Search>>);
 
 impl Searching {
-    /// That of a server, which keeps the indexes.
+    /// That of a server, which keeps the indexes. `zone` is that of times that name none; UTC if it is empty.
     ///
     /// # Errors
     /// There is no thread; the time zone is not known.
-    pub fn of_server(store: Option<&Path>, args: &SearchLimitArgs) -> anyhow::Result<Searching> {
+    pub fn of_server(
+        store: Option<&Path>,
+        args: &SearchLimitArgs,
+        zone: &str,
+    ) -> anyhow::Result<Searching> {
         let Some(dir) = store else {
             return Ok(Searching(None));
         };
         let options = Options {
             time: args.search_timeout,
             rows: args.search_max_rows,
-            zone: zone()?,
+            zone: zone_of(zone)?,
             keeps_index: true,
         };
         let search = Search::new(dir, options).context("cannot start the search")?;
@@ -41,9 +45,9 @@ impl Searching {
     /// # Errors
     /// The time zone is not known.
     #[cfg(feature = "sql")]
-    pub fn of_folder(dir: &Path) -> anyhow::Result<Searching> {
+    pub fn of_folder(dir: &Path, zone: &str) -> anyhow::Result<Searching> {
         let options = Options {
-            zone: zone()?,
+            zone: zone_of(zone)?,
             ..Options::default()
         };
         let search = Search::new(dir, options).context("cannot start the search")?;
@@ -58,12 +62,10 @@ impl Searching {
     }
 }
 
-/// The zone of times that name none.
-fn zone() -> anyhow::Result<TimeZone> {
-    let name = crate::command::run::zone(None)?;
+fn zone_of(name: &str) -> anyhow::Result<TimeZone> {
     match name.is_empty() {
         true => Ok(TimeZone::UTC),
-        false => TimeZone::get(&name).with_context(|| format!("there is no time zone '{name}'")),
+        false => TimeZone::get(name).with_context(|| format!("there is no time zone '{name}'")),
     }
 }
 

@@ -18,7 +18,11 @@ pub struct Searching {
 impl Searching {
     /// # Errors
     /// None.
-    pub fn of_server(store: Option<&Path>, _: &SearchLimitArgs) -> anyhow::Result<Searching> {
+    pub fn of_server(
+        store: Option<&Path>,
+        _: &SearchLimitArgs,
+        _: &str,
+    ) -> anyhow::Result<Searching> {
         Ok(Searching {
             has_store: store.is_some(),
         })

@@ -70,7 +70,7 @@ impl Folder {
 /// The search over the tables of a folder.
 #[cfg(feature = "search")]
 fn searched(dir: &Path) -> anyhow::Result<Option<Arc<dyn ::sql::TableSearch>>> {
-    Ok(Searching::of_folder(dir)?.of_sql())
+    Ok(Searching::of_folder(dir, &crate::command::run::zone(None)?)?.of_sql())
 }
 
 /// There is none in this build.

@@ -24,6 +24,7 @@ struct SloppyWeight {
 }
 
 /// Documents that were found, with their scores.
+#[derive(Default)]
 struct Found {
     documents: Vec<(DocId, Score)>,
     at: usize,
@@ -109,15 +110,6 @@ impl Weight for SloppyWeight {
             false => Err(TantivyError::InvalidArgument(
                 "the document is not found".to_owned(),
             )),
-        }
-    }
-}
-
-impl Default for Found {
-    fn default() -> Found {
-        Found {
-            documents: Vec::new(),
-            at: 0,
         }
     }
 }
