@@ -5,12 +5,11 @@
 //! changes at once. Never: a request that sees half of a change.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use connect::arrivals::Arrivals;
-use connect::net::gateway::{Attachment, Gateway as Attach, Inlet, Outlet, Protocol};
+use connect::net::gateway::{Attachment, Gateway as Attach, Protocol, TopicFeed, TopicIngress};
 use connect::net::{Ingress, Network};
 use connect::shared::Shared;
 use tokio::sync::watch;
@@ -399,7 +398,7 @@ impl Table {
 }
 
 impl Attach for Gateway {
-    fn outlet(&self, attachment: &Attachment) -> Result<Arc<dyn Outlet>, String> {
+    fn feed(&self, attachment: &Attachment) -> Result<Arc<dyn TopicFeed>, String> {
         let attached = self.attach(attachment, Direction::Out)?;
         attached.topic.add_outlet(attached.attachment.protocol);
         let parameters = Address::parse(&attached.attachment.topic)?
@@ -409,17 +408,16 @@ impl Attach for Gateway {
             gateway: self.shared(),
             parameters,
             attached,
-            is_open: AtomicBool::new(false),
         }))
     }
 
-    fn inlet(
+    fn ingress(
         &self,
         attachment: &Attachment,
         ingress: &Arc<Ingress>,
         names: &[String],
         is_durable: bool,
-    ) -> Result<Box<dyn Inlet>, String> {
+    ) -> Result<Box<dyn TopicIngress>, String> {
         let attached = self.attach(attachment, Direction::In)?;
         attached.topic.set_inlet(Some(Arc::new(InletState {
             ingress: Arc::clone(ingress),
@@ -437,10 +435,9 @@ struct OutletOfTopic {
     gateway: Arc<Gateway>,
     parameters: Vec<String>,
     attached: Attached,
-    is_open: AtomicBool,
 }
 
-impl Outlet for OutletOfTopic {
+impl TopicFeed for OutletOfTopic {
     fn parameters(&self) -> &[String] {
         &self.parameters
     }
@@ -471,9 +468,6 @@ impl Outlet for OutletOfTopic {
         Ok(())
     }
 
-    fn set_open(&self, is_open: bool) {
-        self.is_open.store(is_open, Ordering::Relaxed);
-    }
 }
 
 impl Drop for OutletOfTopic {
@@ -490,7 +484,7 @@ struct InletOfTopic {
     attached: Attached,
 }
 
-impl Inlet for InletOfTopic {
+impl TopicIngress for InletOfTopic {
     fn path(&self) -> String {
         let table = self.gateway.table();
         let Attachment {
@@ -539,7 +533,7 @@ mod tests {
     fn a_connector_makes_an_api_of_its_own() {
         let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
         let gateway = Gateway::new(&Shared::default(), access);
-        let outlet = gateway.outlet(&attachment("/symbols/{symbol}", Protocol::Sse));
+        let outlet = gateway.feed(&attachment("/symbols/{symbol}", Protocol::Sse));
         let outlet = outlet.expect("nobody has it");
         assert_eq!(outlet.parameters(), ["symbol"]);
         for path in ["/ticks/1.0.0/symbols/A", "/ticks/symbols/A"] {
@@ -547,7 +541,7 @@ mod tests {
         }
         let api = &gateway.apis()[0];
         assert!(api.protocols.sse && !api.protocols.websocket);
-        let again = gateway.outlet(&attachment("/symbols/{symbol}", Protocol::Sse));
+        let again = gateway.feed(&attachment("/symbols/{symbol}", Protocol::Sse));
         assert!(
             again
                 .err()
@@ -563,7 +557,7 @@ mod tests {
         let gateway = Gateway::new(&Shared::default(), access);
         let open = || {
             gateway
-                .outlet(&attachment("/all", Protocol::Sse))
+                .feed(&attachment("/all", Protocol::Sse))
                 .expect("nobody has it")
         };
         let outlet = open();
@@ -605,7 +599,7 @@ mod tests {
             .expect("it is right");
         gateway.set_documents(vec![api]);
         let _outlet = gateway
-            .outlet(&attachment("/all", Protocol::Sse))
+            .feed(&attachment("/all", Protocol::Sse))
             .expect("nobody has it");
         assert_eq!(values(&gateway, "/t/2.0.0/all"), Some(Vec::new()));
         let apis = gateway.apis();
