@@ -467,7 +467,6 @@ impl TopicFeed for OutletOfTopic {
         topic.bound(&ring);
         Ok(())
     }
-
 }
 
 impl Drop for OutletOfTopic {
