@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,7 +14,9 @@ use connect::net::http_client::{Client, ClientOptions, EgressDenied, OutgoingReq
 use connect::net::{ClientTls, Network, websub};
 use connect::retry::jittered;
 use connect::url::Url;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LINK, RETRY_AFTER, USER_AGENT};
+use hyper::header::{
+    CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LINK, RETRY_AFTER, USER_AGENT,
+};
 use hyper::{Method, StatusCode};
 use tokio::sync::Notify;
 
@@ -32,6 +34,10 @@ const AWAY_MAX: usize = 64;
 
 /// Of one origin.
 const ORIGIN_MAX: usize = 32;
+
+/// An attempt that takes longer gives its turn away, as long as not too many do.
+const SLOW: Duration = Duration::from_secs(2);
+const SLOW_MAX: usize = 512;
 
 /// Longest wait for a connection, and for an answer.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -79,6 +85,8 @@ pub struct Hub {
     wake: Notify,
     is_stopping: AtomicBool,
     has_begun: AtomicBool,
+    /// Attempts that have given their turn away.
+    slow: AtomicUsize,
     /// Verifications that may still begin.
     pub(super) verifying: Arc<tokio::sync::Semaphore>,
 }
@@ -223,6 +231,7 @@ impl Hub {
             wake: Notify::new(),
             is_stopping: AtomicBool::new(false),
             has_begun: AtomicBool::new(false),
+            slow: AtomicUsize::new(0),
             verifying: Arc::new(tokio::sync::Semaphore::new(super::verify::ASKED_MAX)),
         }))
     }
@@ -232,10 +241,17 @@ impl Hub {
     /// # Errors
     /// What the system trusts cannot be read; in words.
     pub fn set_rules(&self, all: impl IntoIterator<Item = (String, Rules)>) -> Result<(), String> {
-        let before = self.rules.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let before = self
+            .rules
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let mut rules = HashMap::new();
         for (api, own) in all {
-            let known = before.get(&api).filter(|(known, _)| **known == own).cloned();
+            let known = before
+                .get(&api)
+                .filter(|(known, _)| **known == own)
+                .cloned();
             let entry = match known {
                 Some(known) => known,
                 None => {
@@ -258,7 +274,11 @@ impl Hub {
     }
 
     pub(super) fn rules_of(&self, api: &str) -> Option<(Arc<Rules>, Arc<Client>)> {
-        self.rules.read().unwrap_or_else(PoisonError::into_inner).get(api).cloned()
+        self.rules
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(api)
+            .cloned()
     }
 
     /// Begins to deliver, once.
@@ -318,7 +338,13 @@ impl Hub {
     ///
     /// # Errors
     /// It cannot be kept: the publisher must hear of it.
-    pub fn publish(&self, api: &str, topic: &str, kind: &str, body: &[u8]) -> Result<bool, HubError> {
+    pub fn publish(
+        &self,
+        api: &str,
+        topic: &str,
+        kind: &str,
+        body: &[u8],
+    ) -> Result<bool, HubError> {
         let place = Place {
             api: api.to_owned(),
             topic: topic.to_owned(),
@@ -359,7 +385,9 @@ impl Hub {
                 && due <= now
             {
                 state.waits.pop_first();
-                let Some(one) = state.by_id.get(&id).cloned() else { continue };
+                let Some(one) = state.by_id.get(&id).cloned() else {
+                    continue;
+                };
                 lock(&one.live).at = Where::Queued;
                 state.push(&one, true);
             }
@@ -371,13 +399,37 @@ impl Hub {
             }
         }
         for (one, is_away) in begun {
-            let Some(hub) = self.own.upgrade() else { return };
+            let Some(hub) = self.own.upgrade() else {
+                return;
+            };
             lock(&one.live).at = Where::Busy;
             workers.next().spawn(async move {
-                let place = hub.turn(&one).await;
-                hub.settle(&one, is_away, place);
+                let mut work = std::pin::pin!(hub.turn(&one));
+                let (place, has_turn) = match tokio::time::timeout(SLOW, &mut work).await {
+                    Ok(place) => (place, true),
+                    Err(_) => {
+                        let has_turn = !hub.step_aside(&one, is_away);
+                        (work.await, has_turn)
+                    }
+                };
+                if !has_turn {
+                    hub.slow.fetch_sub(1, Ordering::Relaxed);
+                }
+                hub.settle(&one, has_turn.then_some(is_away), place);
             });
         }
+    }
+
+    /// Gives the turn of an attempt that takes long to somebody else, unless too many take long; was it given away?
+    fn step_aside(&self, one: &Subscription, is_away: bool) -> bool {
+        let before = self.slow.fetch_add(1, Ordering::Relaxed);
+        if before >= SLOW_MAX {
+            self.slow.fetch_sub(1, Ordering::Relaxed);
+            return false;
+        }
+        lock(&self.state).done(&one.origin, is_away);
+        self.wake.notify_one();
+        true
     }
 
     /// How long nothing is due.
@@ -387,7 +439,8 @@ impl Hub {
             return FLUSH;
         }
         let due = state.waits.first().map_or(i64::MAX, |(due, _)| *due);
-        let left = Duration::from_millis(u64::try_from(due.saturating_sub(now())).unwrap_or_default());
+        let left =
+            Duration::from_millis(u64::try_from(due.saturating_sub(now())).unwrap_or_default());
         left.clamp(Duration::from_millis(1), TIDY)
     }
 
@@ -416,7 +469,7 @@ impl Hub {
             return Where::Waiting(until);
         }
         let (outcome, status, cause) = self.attempt(one, &event, &client).await;
-        self.after(one, &rules, &event, (outcome, status, cause))
+        self.after(one, &rules, (next, &event), (outcome, status, cause))
     }
 
     /// Counts an event at its first attempt; until when it has to wait where the plan has no room.
@@ -439,7 +492,10 @@ impl Hub {
             events: 1,
             bytes: event.body.len() as u64,
         };
-        let taken = live.account.as_ref().map(|account| account.take(amount, SystemTime::now()));
+        let taken = live
+            .account
+            .as_ref()
+            .map(|account| account.take(amount, SystemTime::now()));
         match taken {
             Some(Verdict::Denied(denied)) => {
                 let topic = &one.place.topic;
@@ -455,7 +511,10 @@ impl Hub {
     fn event(&self, place: &Place, from: u64) -> Result<Option<Event>, HubError> {
         {
             let state = lock(&self.state);
-            let known = state.recent.iter().find(|(own, event)| own == place && event.number == from);
+            let known = state
+                .recent
+                .iter()
+                .find(|(own, event)| own == place && event.number == from);
             if let Some((_, event)) = known {
                 return Ok(Some(event.clone()));
             }
@@ -484,7 +543,9 @@ impl Hub {
                 (outcome, Some(status), cause)
             }
             // It has moved to where nobody is called.
-            Err(error) if EgressDenied::is_cause(&error) => (Outcome::Refused, None, Some(error.to_string())),
+            Err(error) if EgressDenied::is_cause(&error) => {
+                (Outcome::Refused, None, Some(error.to_string()))
+            }
             Err(error) => (Outcome::Away(None), None, Some(error.to_string())),
         }
     }
@@ -494,7 +555,7 @@ impl Hub {
         &self,
         one: &Subscription,
         rules: &Rules,
-        event: &Event,
+        (cursor, event): (u64, &Event),
         (outcome, status, cause): (Outcome, Option<StatusCode>, Option<String>),
     ) -> Where {
         let now = now();
@@ -504,10 +565,22 @@ impl Hub {
         let (callback, topic) = (&live.saved.callback, &one.place.topic);
         match step {
             Step::Again(_) if count == 1 => {
-                tracing::warn!(callback, topic, cause, "callback has not taken an event; it is tried again");
+                tracing::warn!(
+                    callback,
+                    topic,
+                    cause,
+                    "callback has not taken an event; it is tried again"
+                );
             }
             Step::Dead => {
-                tracing::warn!(callback, topic, id = event.id, cause, attempts = count, "event for a callback is given up");
+                tracing::warn!(
+                    callback,
+                    topic,
+                    id = event.id,
+                    cause,
+                    attempts = count,
+                    "event for a callback is given up"
+                );
             }
             Step::End => tracing::info!(callback, topic, "callback has ended its subscription"),
             Step::Next if count > 1 => tracing::info!(callback, topic, "callback is back"),
@@ -519,14 +592,19 @@ impl Hub {
             number: event.number,
             at: now,
             attempt: count,
-            outcome: if step == Step::Dead { "dead" } else { outcome.name() }.to_owned(),
+            outcome: if step == Step::Dead {
+                "dead"
+            } else {
+                outcome.name()
+            }
+            .to_owned(),
             status: status.map(|status| status.as_u16()),
             cause,
         };
         let place = match step {
             Step::Next | Step::Dead => {
                 // A replay may have set it back meanwhile.
-                if live.saved.next == event.number || live.saved.next < event.number {
+                if live.saved.next == cursor {
                     live.saved.next = event.number + 1;
                 }
                 Where::Queued
@@ -547,18 +625,20 @@ impl Hub {
         place
     }
 
-    /// Ends a turn.
-    fn settle(&self, one: &Arc<Subscription>, is_away: bool, place: Where) {
+    /// Ends an attempt; `turn`: it still has its turn, and of which kind.
+    fn settle(&self, one: &Arc<Subscription>, turn: Option<bool>, place: Where) {
         let (is_over, is_still_away) = {
             let mut live = lock(&one.live);
             live.at = place;
-            (live.is_gone || live.saved.ends <= now(), live.tries.count > 0)
+            (
+                live.is_gone || live.saved.ends <= now(),
+                live.tries.count > 0,
+            )
         };
         {
             let mut state = lock(&self.state);
-            match is_away {
-                false => state.healthy.0.done(&one.origin),
-                true => state.away.0.done(&one.origin),
+            if let Some(is_away) = turn {
+                state.done(&one.origin, is_away);
             }
             if !is_over {
                 match place {
@@ -570,7 +650,11 @@ impl Hub {
         }
         if is_over {
             self.end(&one.id);
-        } else if place == Where::Idle && self.event(&one.place, self.next_of(one)).is_ok_and(|event| event.is_some()) {
+        } else if place == Where::Idle
+            && self
+                .event(&one.place, self.next_of(one))
+                .is_ok_and(|event| event.is_some())
+        {
             // It was published while this one found nothing.
             self.queue(one);
         }
@@ -652,7 +736,9 @@ impl Hub {
                 },
             });
         }
-        listed.sort_by(|one, other| (&one.api, &one.topic, &one.callback).cmp(&(&other.api, &other.topic, &other.callback)));
+        listed.sort_by(|one, other| {
+            (&one.api, &one.topic, &one.callback).cmp(&(&other.api, &other.topic, &other.callback))
+        });
         Ok(listed)
     }
 
@@ -660,7 +746,11 @@ impl Hub {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn attempts(&self, subscription: Option<&str>, limit: u32) -> Result<Vec<Attempt>, HubError> {
+    pub fn attempts(
+        &self,
+        subscription: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Attempt>, HubError> {
         self.flush();
         store::attempts(&self.registry, subscription, limit)
     }
@@ -670,7 +760,12 @@ impl Hub {
     ///
     /// # Errors
     /// There is no such subscription.
-    pub fn replay(&self, id: &str, time: Option<i64>, number: Option<u64>) -> Result<u64, HubError> {
+    pub fn replay(
+        &self,
+        id: &str,
+        time: Option<i64>,
+        number: Option<u64>,
+    ) -> Result<u64, HubError> {
         let one = self.named(id)?;
         let from = match (time, number) {
             (Some(time), _) => store::first_since(&self.registry, &one.place, time)?,
@@ -704,9 +799,12 @@ impl Hub {
         let one = self.named(&attempt.subscription)?;
         let event = store::event(&self.registry, &one.place, attempt.number)?;
         let missing = || HubError::Missing("the event is no longer kept".to_owned());
-        let event = event.filter(|event| event.number == attempt.number).ok_or_else(missing)?;
+        let event = event
+            .filter(|event| event.number == attempt.number)
+            .ok_or_else(missing)?;
         let rules = self.rules_of(&one.place.api);
-        let (_, client) = rules.ok_or_else(|| HubError::Missing("its API is not served".to_owned()))?;
+        let (_, client) =
+            rules.ok_or_else(|| HubError::Missing("its API is not served".to_owned()))?;
         let (outcome, status, cause) = self.attempt(&one, &event, &client).await;
         let status = status.map(|status| status.as_u16());
         lock(&self.state).attempts.push_back(Attempt {
@@ -753,6 +851,7 @@ impl Hub {
 
     /// Removes subscriptions whose lease has ended, and old events.
     fn tidy(&self) {
+        self.access.tidy(SystemTime::now());
         let now = now();
         let all: Vec<Arc<Subscription>> = lock(&self.state).by_id.values().cloned().collect();
         for one in all {
@@ -773,7 +872,10 @@ impl Hub {
 
 impl State {
     fn add(&mut self, one: Arc<Subscription>) {
-        self.by_place.entry(one.place.clone()).or_default().push(Arc::clone(&one));
+        self.by_place
+            .entry(one.place.clone())
+            .or_default()
+            .push(Arc::clone(&one));
         self.by_id.insert(one.id.clone(), one);
     }
 
@@ -796,11 +898,20 @@ impl State {
         }
     }
 
+    fn done(&mut self, origin: &Origin, is_away: bool) {
+        match is_away {
+            false => self.healthy.0.done(origin),
+            true => self.away.0.done(origin),
+        }
+    }
+
     fn remember(&mut self, place: &Place, event: &Event) {
         self.recent_bytes += event.body.len();
         self.recent.push_back((place.clone(), event.clone()));
         while self.recent.len() > RECENT_MAX || self.recent_bytes > RECENT_BYTES_MAX {
-            let Some((_, oldest)) = self.recent.pop_front() else { break };
+            let Some((_, oldest)) = self.recent.pop_front() else {
+                break;
+            };
             self.recent_bytes -= oldest.body.len();
         }
     }
@@ -820,7 +931,10 @@ fn headers(live: &Live, event: &Event) -> HeaderMap {
     if let Some(links) = websub::links(hub, &saved.named) {
         headers.insert(LINK, links);
     }
-    let signature = live.key.as_ref().and_then(|key| saved.digest.signature(key, &event.body));
+    let signature = live
+        .key
+        .as_ref()
+        .and_then(|key| saved.digest.signature(key, &event.body));
     if let Some(signature) = signature {
         headers.insert(SIGNATURE, signature);
     }
@@ -841,7 +955,10 @@ pub(super) async fn ask(
     let pause = pause.and_then(|pause| pause.to_str().ok()?.trim().parse::<u64>().ok());
     // Read so that its connection may serve again; where that fails it is closed, and the status counts.
     client.read_body(answer, ANSWER_BYTES_MAX).await.ok();
-    Ok((status, pause.map(|seconds| Duration::from_secs(seconds.min(SECONDS_MAX)))))
+    Ok((
+        status,
+        pause.map(|seconds| Duration::from_secs(seconds.min(SECONDS_MAX))),
+    ))
 }
 
 pub(super) async fn send(

@@ -59,7 +59,12 @@ impl Rules {
         let members = match value {
             Value::Null => &none,
             Value::Object(members) => members,
-            _ => return Err(fault("'websub' is not an object", "write { digest: sha256 }")),
+            _ => {
+                return Err(fault(
+                    "'websub' is not an object",
+                    "write { digest: sha256 }",
+                ));
+            }
         };
         let mut rules = Rules::default();
         for (member, value) in members {
@@ -67,13 +72,19 @@ impl Rules {
                 "digest" => {
                     let digest = value.as_str().and_then(Digest::parse);
                     let help = format!("write {}", Digest::NAMES.join(", "));
-                    rules.digest = digest.ok_or_else(|| fault(format!("there is no digest {value}"), help))?;
+                    rules.digest =
+                        digest.ok_or_else(|| fault(format!("there is no digest {value}"), help))?;
                 }
                 "lease" => rules.lease(value)?,
                 "retry" => {
                     let over = times(value, "retry", &["over"])?[0];
                     let over = over.filter(|over| (Duration::ZERO..=OVER_MAX).contains(over));
-                    let wrong = || fault("'retry' needs 'over', up to 30 days", "write retry: { over: 3d }");
+                    let wrong = || {
+                        fault(
+                            "'retry' needs 'over', up to 30 days",
+                            "write retry: { over: 3d }",
+                        )
+                    };
                     rules.over = over.ok_or_else(wrong)?;
                 }
                 "callback-networks" => {
@@ -81,9 +92,12 @@ impl Rules {
                     let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
                     let help = "write [ '10.0.0.0/8' ]";
                     let texts = texts.filter(|texts| !texts.is_empty());
-                    let texts = texts.ok_or_else(|| fault("'callback-networks' is not a list of networks", help))?;
+                    let texts = texts.ok_or_else(|| {
+                        fault("'callback-networks' is not a list of networks", help)
+                    })?;
                     let parsed = EgressPolicy::parse(&texts.join(","));
-                    rules.networks = parsed.map_err(|bad| fault(format!("'{bad}' is not a network"), help))?;
+                    rules.networks =
+                        parsed.map_err(|bad| fault(format!("'{bad}' is not a network"), help))?;
                 }
                 other => {
                     let help = match lang::suggest::nearest(other, MEMBERS) {
@@ -98,7 +112,11 @@ impl Rules {
     }
 
     fn lease(&mut self, value: &Value) -> Result<(), RuleFault> {
-        let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(LEASE_MAX).clamp(1, LEASE_MAX);
+        let seconds = |time: Duration| {
+            i64::try_from(time.as_secs())
+                .unwrap_or(LEASE_MAX)
+                .clamp(1, LEASE_MAX)
+        };
         let times = times(value, "lease", &["default", "max"])?;
         if let Some(max) = times[1] {
             self.lease_max = seconds(max);
@@ -109,7 +127,10 @@ impl Rules {
         }
         match self.lease <= self.lease_max {
             true => Ok(()),
-            false => Err(fault("the default lease is longer than the longest", "make it shorter")),
+            false => Err(fault(
+                "the default lease is longer than the longest",
+                "make it shorter",
+            )),
         }
     }
 }
@@ -118,15 +139,24 @@ impl Rules {
 fn times(value: &Value, name: &str, known: &[&str]) -> Result<Vec<Option<Duration>>, RuleFault> {
     let help = format!("write {name}: {{ {}: 3d }}", known[0]);
     let members = value.as_object();
-    let members = members.ok_or_else(|| fault(format!("'{name}' is not an object"), help.clone()))?;
-    if let Some(other) = members.keys().find(|member| !known.contains(&member.as_str())) {
+    let members =
+        members.ok_or_else(|| fault(format!("'{name}' is not an object"), help.clone()))?;
+    if let Some(other) = members
+        .keys()
+        .find(|member| !known.contains(&member.as_str()))
+    {
         return Err(fault(format!("'{name}' has no key '{other}'"), help));
     }
     let read = |member: &&str| match members.get(*member) {
         None => Ok(None),
         Some(value) => {
             let time = value.as_str().and_then(duration);
-            let wrong = || fault(format!("'{member}' of '{name}' is not a time"), help.clone());
+            let wrong = || {
+                fault(
+                    format!("'{member}' of '{name}' is not a time"),
+                    help.clone(),
+                )
+            };
             time.map(Some).ok_or_else(wrong)
         }
     };
@@ -145,25 +175,47 @@ mod tests {
             "callback-networks": ["10.0.0.0/8", "127.0.0.1"],
         });
         let rules = Rules::from_json(&json).expect("it is right");
-        assert_eq!((rules.digest, rules.lease, rules.lease_max), (Digest::Sha512, 86_400, 172_800));
+        assert_eq!(
+            (rules.digest, rules.lease, rules.lease_max),
+            (Digest::Sha512, 86_400, 172_800)
+        );
         assert_eq!(rules.over, Duration::from_secs(3600));
         assert_eq!(Rules::from_json(&Value::Null), Ok(Rules::default()));
         let short = Rules::from_json(&json!({"lease": {"max": "1h"}})).expect("it is right");
         assert_eq!((short.lease, short.lease_max), (3600, 3600));
         for (json, message, help) in [
             (json!([]), "not an object", "digest"),
-            (json!({"digets": "sha1"}), "no key 'digets'", "did you mean 'digest'?"),
+            (
+                json!({"digets": "sha1"}),
+                "no key 'digets'",
+                "did you mean 'digest'?",
+            ),
             (json!({"digest": "md5"}), "no digest", "sha384"),
             (json!({"lease": "1d"}), "not an object", "default"),
-            (json!({"lease": {"default": "3d", "max": "2d"}}), "longer than the longest", "shorter"),
+            (
+                json!({"lease": {"default": "3d", "max": "2d"}}),
+                "longer than the longest",
+                "shorter",
+            ),
             (json!({"lease": {"min": "1d"}}), "no key 'min'", "default"),
             (json!({"retry": {"over": "soon"}}), "not a time", "over"),
             (json!({"retry": {}}), "needs 'over'", "3d"),
-            (json!({"callback-networks": "10.0.0.0/8"}), "not a list", "10.0.0.0/8"),
-            (json!({"callback-networks": ["10.0.0.0/99"]}), "'10.0.0.0/99' is not a network", "10"),
+            (
+                json!({"callback-networks": "10.0.0.0/8"}),
+                "not a list",
+                "10.0.0.0/8",
+            ),
+            (
+                json!({"callback-networks": ["10.0.0.0/99"]}),
+                "'10.0.0.0/99' is not a network",
+                "10",
+            ),
         ] {
             let fault = Rules::from_json(&json).expect_err(message);
-            assert!(fault.message.contains(message) && fault.help.contains(help), "{fault:?}");
+            assert!(
+                fault.message.contains(message) && fault.help.contains(help),
+                "{fault:?}"
+            );
         }
     }
 }

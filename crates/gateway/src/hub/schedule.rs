@@ -142,10 +142,16 @@ mod tests {
             step => panic!("{step:?}"),
         };
         let away = Outcome::Away(None);
-        assert_eq!([after(away), after(away), after(away), after(away)], [5, 10, 20, 40]);
+        assert_eq!(
+            [after(away), after(away), after(away), after(away)],
+            [5, 10, 20, 40]
+        );
         assert_eq!(after(Outcome::Away(Some(Duration::from_secs(600)))), 600);
         assert_eq!(after(Outcome::Away(Some(Duration::from_secs(1)))), 160);
-        assert_eq!(after(Outcome::Away(Some(Duration::from_secs(10_000_000)))), 24 * 3600);
+        assert_eq!(
+            after(Outcome::Away(Some(Duration::from_secs(10_000_000)))),
+            24 * 3600
+        );
     }
 
     #[test]
@@ -163,9 +169,18 @@ mod tests {
         ] {
             assert_eq!(Outcome::of_status(status, None), outcome, "{status}");
         }
-        let mut tries = Tries { count: 3, since: Some(0) };
-        assert_eq!(tries.after(Outcome::Taken, 9, Duration::ZERO, |pause| pause), Step::Next);
+        let mut tries = Tries {
+            count: 3,
+            since: Some(0),
+        };
+        assert_eq!(
+            tries.after(Outcome::Taken, 9, Duration::ZERO, |pause| pause),
+            Step::Next
+        );
         assert_eq!(tries, Tries::default());
-        assert_eq!(tries.after(Outcome::Gone, 9, Duration::ZERO, |pause| pause), Step::End);
+        assert_eq!(
+            tries.after(Outcome::Gone, 9, Duration::ZERO, |pause| pause),
+            Step::End
+        );
     }
 }

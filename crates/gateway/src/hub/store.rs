@@ -117,7 +117,11 @@ pub(super) fn subscriptions(registry: &Registry) -> Result<Vec<Saved>, HubError>
             true => good.push(saved),
             false => {
                 let (callback, topic) = (saved.callback, saved.place.topic);
-                tracing::error!(callback, topic, "secret of a subscription cannot be opened; nothing is delivered to it");
+                tracing::error!(
+                    callback,
+                    topic,
+                    "secret of a subscription cannot be opened; nothing is delivered to it"
+                );
             }
         }
     }
@@ -153,7 +157,9 @@ pub(super) fn save(registry: &Registry, one: &Saved) -> Result<(), HubError> {
 }
 
 pub(super) fn remove(registry: &Registry, id: &str) -> Result<(), HubError> {
-    registry.database().execute("DELETE FROM hub_subscriptions WHERE id = ?", [id])?;
+    registry
+        .database()
+        .execute("DELETE FROM hub_subscriptions WHERE id = ?", [id])?;
     Ok(())
 }
 
@@ -187,13 +193,18 @@ pub(super) fn publish(
 pub(super) fn head(registry: &Registry, place: &Place) -> Result<u64, HubError> {
     let select = "SELECT next FROM hub_topics WHERE api = ? AND topic = ?";
     let database = registry.database();
-    let next: Option<i64> =
-        database.query_row(select, params![place.api, place.topic], |row| row.get(0)).optional()?;
+    let next: Option<i64> = database
+        .query_row(select, params![place.api, place.topic], |row| row.get(0))
+        .optional()?;
     Ok(next.unwrap_or(1).unsigned_abs())
 }
 
 /// The first event from a number on.
-pub(super) fn event(registry: &Registry, place: &Place, from: u64) -> Result<Option<Event>, HubError> {
+pub(super) fn event(
+    registry: &Registry,
+    place: &Place,
+    from: u64,
+) -> Result<Option<Event>, HubError> {
     let database = registry.database();
     let mut select = database.prepare_cached(
         "SELECT e.number, t.epoch, e.kind, e.body FROM hub_events e JOIN hub_topics t USING (api, topic) \
@@ -208,7 +219,9 @@ pub(super) fn event(registry: &Registry, place: &Place, from: u64) -> Result<Opt
             body: row.get::<_, Vec<u8>>(3)?.into(),
         })
     };
-    Ok(select.query_row(params![place.api, place.topic, number(from)], read).optional()?)
+    Ok(select
+        .query_row(params![place.api, place.topic, number(from)], read)
+        .optional()?)
 }
 
 /// The first event at or after a time; the head where there is none.
@@ -216,7 +229,9 @@ pub(super) fn first_since(registry: &Registry, place: &Place, time: i64) -> Resu
     let select = "SELECT MIN(number) FROM hub_events WHERE api = ? AND topic = ? AND at >= ?";
     let found: Option<i64> = {
         let database = registry.database();
-        database.query_row(select, params![place.api, place.topic, time], |row| row.get(0))?
+        database.query_row(select, params![place.api, place.topic, time], |row| {
+            row.get(0)
+        })?
     };
     match found {
         Some(number) => Ok(number.unsigned_abs()),
@@ -235,7 +250,8 @@ pub(super) fn flush(
     let mut write = || {
         let transaction = database.transaction()?;
         {
-            let mut update = transaction.prepare_cached("UPDATE hub_subscriptions SET next = ? WHERE id = ?")?;
+            let mut update =
+                transaction.prepare_cached("UPDATE hub_subscriptions SET next = ? WHERE id = ?")?;
             for (id, next) in cursors {
                 update.execute(params![number(*next), id])?;
             }
@@ -280,7 +296,10 @@ pub(super) fn attempts(
 
 pub(super) fn attempt_of(registry: &Registry, id: i64) -> Result<Attempt, HubError> {
     let select = "SELECT id, subscription, number, at, attempt, outcome, status, cause FROM hub_deliveries WHERE id = ?";
-    let found = registry.database().query_row(select, [id], attempt).optional()?;
+    let found = registry
+        .database()
+        .query_row(select, [id], attempt)
+        .optional()?;
     found.ok_or_else(|| HubError::Missing(format!("there is no delivery {id}")))
 }
 

@@ -58,7 +58,9 @@ impl<T> Turns<T> {
 
     /// One of this origin has had its turn.
     pub fn done(&mut self, origin: &Origin) {
-        let Some(line) = self.lines.get_mut(origin) else { return };
+        let Some(line) = self.lines.get_mut(origin) else {
+            return;
+        };
         line.in_flight -= 1;
         self.in_flight -= 1;
         list(line, origin, self.origin_max, &mut self.order);
@@ -92,7 +94,10 @@ mod tests {
         turns.push(&origin(2), (2, 0));
         turns.push(&origin(3), (3, 0));
         let mut next = || turns.next();
-        assert_eq!([next(), next(), next(), next()], [Some((1, 0)), Some((2, 0)), Some((3, 0)), Some((1, 1))]);
+        assert_eq!(
+            [next(), next(), next(), next()],
+            [Some((1, 0)), Some((2, 0)), Some((3, 0)), Some((1, 1))]
+        );
         assert_eq!(next(), None, "four at once");
         turns.done(&origin(2));
         assert_eq!(turns.next(), None, "two of one origin");

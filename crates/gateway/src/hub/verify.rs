@@ -32,7 +32,7 @@ pub struct Asking<'a> {
     /// The form.
     pub form: &'a str,
     /// The address of a topic, below the API, that a `hub.topic` means; `None`: none.
-    pub topic: &'a dyn Fn(&str) -> Option<String>,
+    pub topic: &'a (dyn Fn(&str) -> Option<String> + Sync),
     /// The hub as the subscriber knows it.
     pub hub: String,
     pub application: Option<String>,
@@ -71,17 +71,26 @@ impl Hub {
             Err(why) => return told(StatusCode::BAD_REQUEST, format!("{why}\n")),
         };
         let Some(topic) = (asking.topic)(&intent.topic) else {
-            return told(StatusCode::BAD_REQUEST, "'hub.topic' is not a topic of this hub\n");
+            return told(
+                StatusCode::BAD_REQUEST,
+                "'hub.topic' is not a topic of this hub\n",
+            );
         };
         let Some(callback) = Url::parse(&intent.callback) else {
-            return told(StatusCode::BAD_REQUEST, "'hub.callback' is not an http or https URL\n");
+            return told(
+                StatusCode::BAD_REQUEST,
+                "'hub.callback' is not an http or https URL\n",
+            );
         };
         let saved = saved_of(asking, &intent, topic, &rules);
         if let Some(refused) = self.over_plan(&saved, intent.mode) {
             return refused;
         }
         let Ok(permit) = Arc::clone(&self.verifying).try_acquire_owned() else {
-            return told(StatusCode::SERVICE_UNAVAILABLE, "too many callbacks are being verified\n");
+            return told(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many callbacks are being verified\n",
+            );
         };
         if client.is_egress_denied(&callback).await {
             let why = "'hub.callback' is at an address that this hub does not call\n";
@@ -91,7 +100,11 @@ impl Hub {
             lease: (saved.ends - millis(SystemTime::now())).max(1000) / 1000,
             ..intent
         };
-        let accepted = Accepted { intent, saved, client };
+        let accepted = Accepted {
+            intent,
+            saved,
+            client,
+        };
         let hub = Arc::clone(self);
         tokio::spawn(async move {
             let _permit = permit;
@@ -112,7 +125,11 @@ impl Hub {
             user: None,
             address: None,
         };
-        let cap = self.access.meter().account(&key, SystemTime::now()).subscriptions()?;
+        let cap = self
+            .access
+            .meter()
+            .account(&key, SystemTime::now())
+            .subscriptions()?;
         let count = self.count(&saved.place.api, saved.application.as_deref()) as u64;
         (count >= cap).then(|| {
             let why = format!("the plan allows {cap} active subscriptions\n");
@@ -121,7 +138,11 @@ impl Hub {
     }
 
     async fn verify(&self, accepted: Accepted) {
-        let Accepted { intent, saved, client } = accepted;
+        let Accepted {
+            intent,
+            saved,
+            client,
+        } = accepted;
         let (callback, topic, mode) = (&intent.callback, &intent.topic, intent.mode.name());
         if let Err(why) = is_meant(&client, &intent).await {
             let what = "callback did not confirm the request; subscription unchanged";
@@ -139,7 +160,13 @@ impl Hub {
             Ok(()) => tracing::info!(callback, topic, mode, "subscription changed"),
             Err(error) => {
                 tracing::error!(callback, topic, cause = %error, "cannot save a subscription; it does not count");
-                deny(&client, callback, topic, "the hub cannot save the subscription").await;
+                deny(
+                    &client,
+                    callback,
+                    topic,
+                    "the hub cannot save the subscription",
+                )
+                .await;
             }
         }
     }
@@ -156,7 +183,10 @@ fn saved_of(asking: &Asking<'_>, intent: &Intent, topic: String, rules: &Rules) 
         topic,
     };
     // The same callback and topic are the same subscription.
-    let name = format!("{}\u{1f}{}\u{1f}{}", place.api, place.topic, intent.callback);
+    let name = format!(
+        "{}\u{1f}{}\u{1f}{}",
+        place.api, place.topic, intent.callback
+    );
     let id = digest(&SHA256, name.as_bytes());
     Saved {
         id: connect::net::http_client::headers::hex(&id.as_ref()[..8]),
@@ -179,7 +209,9 @@ async fn is_meant(client: &Client, intent: &Intent) -> Result<(), String> {
     let mut pauses = PAUSES.iter();
     loop {
         let cause = match question(client, &url).await {
-            Ok((status, body)) if status.is_success() && body == challenge.as_bytes() => return Ok(()),
+            Ok((status, body)) if status.is_success() && body == challenge.as_bytes() => {
+                return Ok(());
+            }
             Ok((status, _)) if status.is_success() => {
                 return Err("it does not repeat the challenge".to_owned());
             }
@@ -187,7 +219,9 @@ async fn is_meant(client: &Client, intent: &Intent) -> Result<(), String> {
             Err(error) if EgressDenied::is_cause(&error) => return Err(error.to_string()),
             Err(error) => error.to_string(),
         };
-        let Some(pause) = pauses.next() else { return Err(cause) };
+        let Some(pause) = pauses.next() else {
+            return Err(cause);
+        };
         tokio::time::sleep(*pause).await;
     }
 }
@@ -201,8 +235,16 @@ async fn question(client: &Client, url: &Url) -> io::Result<(StatusCode, bytes::
 
 /// Tells a callback that it does not get what it asked for (WebSub 5.2).
 async fn deny(client: &Client, callback: &str, topic: &str, reason: &str) {
-    let pairs = [("hub.mode", "denied"), ("hub.topic", topic), ("hub.reason", reason)];
-    let Some(url) = websub::with_parameters(callback, &pairs) else { return };
+    let pairs = [
+        ("hub.mode", "denied"),
+        ("hub.topic", topic),
+        ("hub.reason", reason),
+    ];
+    let Some(url) = websub::with_parameters(callback, &pairs) else {
+        return;
+    };
     // It is told once; what it makes of it is its own.
-    ask(client, &Method::GET, &url, HeaderMap::new(), &[]).await.ok();
+    ask(client, &Method::GET, &url, HeaderMap::new(), &[])
+        .await
+        .ok();
 }
