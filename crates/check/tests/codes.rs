@@ -30,7 +30,9 @@ fn config(diagnostics: &[Diagnostic]) -> CheckConfig {
 
 /// Pages whose examples are apps or queries; documents are judged by the crate that reads them.
 fn judged() -> impl Iterator<Item = &'static CodePage> {
-    CODES.iter().filter(|page| page.example != Example::Document)
+    CODES
+        .iter()
+        .filter(|page| page.example != Example::Document)
 }
 
 fn diagnose(

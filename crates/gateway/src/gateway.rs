@@ -5,12 +5,11 @@
 //! changes at once. Never: a request that sees half of a change.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use connect::arrivals::Arrivals;
-use connect::net::gateway::{Attachment, Gateway as Attach, Inlet, Outlet, Protocol};
+use connect::net::gateway::{Attachment, Gateway as Attach, Protocol, TopicFeed, TopicIngress};
 use connect::net::{Ingress, Network};
 use connect::shared::Shared;
 use tokio::sync::watch;
@@ -423,7 +422,7 @@ impl Table {
 }
 
 impl Attach for Gateway {
-    fn outlet(&self, attachment: &Attachment) -> Result<Arc<dyn Outlet>, String> {
+    fn feed(&self, attachment: &Attachment) -> Result<Arc<dyn TopicFeed>, String> {
         let attached = self.attach(attachment, Direction::Out)?;
         attached.topic.add_outlet(attached.attachment.protocol);
         let parameters = Address::parse(&attached.attachment.topic)?
@@ -433,17 +432,16 @@ impl Attach for Gateway {
             gateway: self.shared(),
             parameters,
             attached,
-            is_open: AtomicBool::new(false),
         }))
     }
 
-    fn inlet(
+    fn ingress(
         &self,
         attachment: &Attachment,
         ingress: &Arc<Ingress>,
         names: &[String],
         is_durable: bool,
-    ) -> Result<Box<dyn Inlet>, String> {
+    ) -> Result<Box<dyn TopicIngress>, String> {
         let attached = self.attach(attachment, Direction::In)?;
         attached.topic.set_inlet(Some(Arc::new(InletState {
             ingress: Arc::clone(ingress),
@@ -461,7 +459,6 @@ struct OutletOfTopic {
     gateway: Arc<Gateway>,
     parameters: Vec<String>,
     attached: Attached,
-    is_open: AtomicBool,
 }
 
 impl OutletOfTopic {
@@ -486,7 +483,7 @@ impl OutletOfTopic {
     }
 }
 
-impl Outlet for OutletOfTopic {
+impl TopicFeed for OutletOfTopic {
     fn parameters(&self) -> &[String] {
         &self.parameters
     }
@@ -517,10 +514,6 @@ impl Outlet for OutletOfTopic {
         topic.bound(&ring);
         Ok(())
     }
-
-    fn set_open(&self, is_open: bool) {
-        self.is_open.store(is_open, Ordering::Relaxed);
-    }
 }
 
 impl Drop for OutletOfTopic {
@@ -537,7 +530,7 @@ struct InletOfTopic {
     attached: Attached,
 }
 
-impl Inlet for InletOfTopic {
+impl TopicIngress for InletOfTopic {
     fn path(&self) -> String {
         let table = self.gateway.table();
         let Attachment {
@@ -586,7 +579,7 @@ mod tests {
     fn a_connector_makes_an_api_of_its_own() {
         let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
         let gateway = Gateway::new(&Shared::default(), access).expect("nothing is kept");
-        let outlet = gateway.outlet(&attachment("/symbols/{symbol}", Protocol::Sse));
+        let outlet = gateway.feed(&attachment("/symbols/{symbol}", Protocol::Sse));
         let outlet = outlet.expect("nobody has it");
         assert_eq!(outlet.parameters(), ["symbol"]);
         for path in ["/ticks/1.0.0/symbols/A", "/ticks/symbols/A"] {
@@ -594,7 +587,7 @@ mod tests {
         }
         let api = &gateway.apis()[0];
         assert!(api.protocols.sse && !api.protocols.websocket);
-        let again = gateway.outlet(&attachment("/symbols/{symbol}", Protocol::Sse));
+        let again = gateway.feed(&attachment("/symbols/{symbol}", Protocol::Sse));
         assert!(
             again
                 .err()
@@ -610,7 +603,7 @@ mod tests {
         let gateway = Gateway::new(&Shared::default(), access).expect("nothing is kept");
         let open = || {
             gateway
-                .outlet(&attachment("/all", Protocol::Sse))
+                .feed(&attachment("/all", Protocol::Sse))
                 .expect("nobody has it")
         };
         let outlet = open();
@@ -652,7 +645,7 @@ mod tests {
             .expect("it is right");
         gateway.set_documents(vec![api]);
         let _outlet = gateway
-            .outlet(&attachment("/all", Protocol::Sse))
+            .feed(&attachment("/all", Protocol::Sse))
             .expect("nobody has it");
         assert_eq!(values(&gateway, "/t/2.0.0/all"), Some(Vec::new()));
         let apis = gateway.apis();

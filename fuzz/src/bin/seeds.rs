@@ -51,6 +51,17 @@ fn main() -> std::io::Result<()> {
 
 /// First inputs that need no reference material.
 const OWN: &[(&str, &[&str])] = &[
+    (
+        "asyncapi",
+        &[
+            include_str!("../../../examples/gateway/ticks.yaml"),
+            "asyncapi: 2.6.0\ninfo: { title: A, version: '1' }\nchannels: { /a/{b}: { subscribe: { security: [ { j: [ s ] } ] } } }\n\
+             components: { securitySchemes: { j: { type: oauth2, flows: {} } } }\n\
+             x-headwater: { issuers: [ { issuer: i, algorithms: [ RS256 ] } ], plans: { P: { events: 2/min } } }\n",
+            "{\"asyncapi\": \"3.1.0\", \"info\": {\"title\": \"T\", \"version\": \"1\"}, \"channels\": {\"a\": {\"$ref\": \"#/channels/a\"}}}",
+            "a: &x [ *x ]\nb: !!str 1\nc: |\n  text\n",
+        ],
+    ),
     // The examples of RFC 7515 and RFC 8037, and what requests carry tokens in.
     (
         "token",

@@ -192,7 +192,9 @@ impl<'d> Reader<'d> {
     pub fn needed(&mut self, within: &'d Node, name: &str, of: &str) -> Option<(&'d str, Span)> {
         if within.get(name).is_none_or(Node::is_null) {
             let said = format!("{of} has no '{name}'");
-            let at = Span::new(within.span.start, within.span.start + 1);
+            let start = within.span.start;
+            let end = self.text.ceil_char_boundary(start as usize + 1);
+            let at = Span::new(start, end as u32);
             self.say(fault(code::MISSING, said, at, format!("add '{name}' here")));
             return None;
         }

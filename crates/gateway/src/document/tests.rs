@@ -281,3 +281,27 @@ fn examples_of_codes_fail_and_are_mended() {
     }
     assert!(count > 8);
 }
+
+/// Whatever is missing or cut off, wherever characters are long: each fault has a place in the text.
+#[test]
+fn every_fault_has_a_place() {
+    let texts = [
+        "ä",
+        "ä: ö",
+        "asyncapi: 3.0.0\nä: [",
+        "asyncapi: 3.0.0\ninfo: { ä: 1 }",
+        "é: {",
+        "\u{feff}é: 'x",
+    ];
+    let all = texts.iter().map(|text| (*text).to_owned());
+    let cut = (0..TWO.len()).map(|at| TWO[..at].to_owned());
+    for text in all.chain(cut) {
+        let document = read(&text, "a.yaml");
+        for fault in &document.diagnostics {
+            let span = fault.span.start as usize..fault.span.end as usize;
+            assert!(text.get(span).is_some(), "{text:?}: {fault:?}");
+        }
+        let has_errors = document.diagnostics.iter().any(|d| d.code.starts_with('E'));
+        assert_eq!(has_errors, document.api.is_none(), "{text:?}");
+    }
+}

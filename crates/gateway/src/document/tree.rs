@@ -156,7 +156,8 @@ pub(crate) fn parse(text: &str) -> Result<Node, Box<Diagnostic>> {
     while let Some(event) = parser.next_event() {
         let (event, at) = event.map_err(|error| {
             let at = offsets.byte(error.marker().index());
-            let at = Span::new(at, (at + 1).min(text.len() as u32));
+            let end = text.ceil_char_boundary(at as usize + 1);
+            let at = Span::new(at, end as u32);
             Box::new(fault(
                 &format!("the document is neither YAML nor JSON: {}", error.info()),
                 at,
