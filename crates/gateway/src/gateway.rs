@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::counts::Counts;
+use crate::hub::{Hub, HubError};
 use crate::model::{Address, Api, Binding, History, Operation, Slow, Topic, segments_of};
 use crate::ring::End;
 use crate::serve::Backends;
@@ -32,6 +33,7 @@ pub struct Gateway {
     pub(crate) backends: Backends,
     pub(crate) counts: Counts,
     pub(crate) access: Arc<Access>,
+    pub(crate) hub: Arc<Hub>,
     stopping: watch::Sender<bool>,
     table: RwLock<Arc<Table>>,
     said: Mutex<Said>,
@@ -80,23 +82,33 @@ pub(crate) struct Found {
 
 impl Gateway {
     /// One without APIs, on the threads and within the limits of a server.
-    pub fn new(shared: &Shared, access: Arc<Access>) -> Arc<Gateway> {
-        Arc::new_cyclic(|own| Gateway {
+    ///
+    /// # Errors
+    /// The subscriptions of callbacks cannot be read.
+    pub fn new(shared: &Shared, access: Arc<Access>) -> Result<Arc<Gateway>, HubError> {
+        let hub = Hub::open(&access, &shared.get())?;
+        Ok(Arc::new_cyclic(|own| Gateway {
             own: Weak::clone(own),
             network: shared.get(),
             arrivals: shared.get(),
             backends: Backends::default(),
             counts: Counts::default(),
             access,
+            hub,
             stopping: watch::Sender::new(false),
             table: RwLock::default(),
             said: Mutex::default(),
-        })
+        }))
     }
 
     /// Who may use it, and how much.
     pub fn access(&self) -> &Arc<Access> {
         &self.access
+    }
+
+    /// Its WebSub hub.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
     }
 
     /// What it has counted so far.
@@ -148,6 +160,8 @@ impl Gateway {
 
     /// Ends all streams: the server stops.
     pub fn stop(&self) {
+        self.hub.stop();
+        self.access.settle();
         self.stopping.send_replace(true);
         let leaving = std::mem::take(&mut self.said().leaving);
         let table = self.table();
@@ -174,6 +188,16 @@ impl Gateway {
     fn rebuild(&self, said: &mut Said) {
         let apis = merged(said);
         self.access.set_apis(&apis);
+        let hubs = apis.iter().filter(|api| api.protocols.websub);
+        let hubs = hubs.map(|api| {
+            (
+                crate::access::id_of(api).to_ascii_lowercase(),
+                api.hub.clone(),
+            )
+        });
+        if let Err(cause) = self.hub.set_rules(hubs) {
+            tracing::error!(cause, "cannot begin to deliver to callbacks");
+        }
         let before = self.table();
         let mut table = Table::default();
         for api in apis {
@@ -437,6 +461,28 @@ struct OutletOfTopic {
     attached: Attached,
 }
 
+impl OutletOfTopic {
+    /// Callbacks get what one of the protocols is fed with.
+    fn publish_to_hub(
+        &self,
+        values: &[String],
+        payload: &Bytes,
+        is_text: bool,
+    ) -> Result<(), String> {
+        let attachment = &self.attached.attachment;
+        if attachment.protocol == Protocol::WebSocket && self.attached.topic.is_fed_by_sse() {
+            return Ok(());
+        }
+        let api = format!("{}/{}", attachment.api, attachment.version).to_ascii_lowercase();
+        let topic = Address::parse(&attachment.topic)?.filled(values);
+        let kind = crate::topic::kind_of(payload, is_text);
+        let published = self.gateway.hub.publish(&api, &topic, kind, payload);
+        published
+            .map(drop)
+            .map_err(|error| format!("cannot keep an event for callbacks: {error}"))
+    }
+}
+
 impl TopicFeed for OutletOfTopic {
     fn parameters(&self) -> &[String] {
         &self.parameters
@@ -455,6 +501,7 @@ impl TopicFeed for OutletOfTopic {
             ));
         }
         let topic = &self.attached.topic;
+        self.publish_to_hub(&values, &payload, is_text)?;
         let ring = topic.fed(self.attached.attachment.protocol, &values);
         let ring = ring.map_err(|_| "the topic has too many addresses that are listened to")?;
         self.gateway.counts.published.add(1);
@@ -531,7 +578,7 @@ mod tests {
     #[test]
     fn a_connector_makes_an_api_of_its_own() {
         let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
-        let gateway = Gateway::new(&Shared::default(), access);
+        let gateway = Gateway::new(&Shared::default(), access).expect("nothing is kept");
         let outlet = gateway.feed(&attachment("/symbols/{symbol}", Protocol::Sse));
         let outlet = outlet.expect("nobody has it");
         assert_eq!(outlet.parameters(), ["symbol"]);
@@ -553,7 +600,7 @@ mod tests {
     #[test]
     fn readers_stay_while_an_app_is_made_anew() {
         let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
-        let gateway = Gateway::new(&Shared::default(), access);
+        let gateway = Gateway::new(&Shared::default(), access).expect("nothing is kept");
         let open = || {
             gateway
                 .feed(&attachment("/all", Protocol::Sse))
@@ -589,7 +636,7 @@ mod tests {
     #[test]
     fn what_a_document_says_holds_for_what_attaches_to_it() {
         let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
-        let gateway = Gateway::new(&Shared::default(), access);
+        let gateway = Gateway::new(&Shared::default(), access).expect("nothing is kept");
         let text = "asyncapi: 3.0.0\ninfo: { title: ticks, version: 2.0.0 }\nchannels: { a: { address: /all } }\n\
                     operations: { o: { action: send, channel: { $ref: '#/channels/a' } } }\n\
                     x-headwater: { context: /t, protocols: [ sse, ws ] }\n";
