@@ -276,12 +276,13 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Arc<Peer>) -> A
         }
     }
     let links = websub::links(headers, &found, request.uri().path(), peer);
+    let is_any = found.served.api.origins.is_any();
     let mut answer = dispatch(request, found, port, peer).await;
     if let Some((name, value)) = links {
         answer.headers_mut().append(name, value);
     }
     if let Some(origin) = origin {
-        answer::allow_origin(answer.headers_mut(), origin);
+        answer::allow_origin(answer.headers_mut(), origin, is_any);
     }
     answer
 }
