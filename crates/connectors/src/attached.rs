@@ -9,7 +9,7 @@ use connect::component::{
 use connect::error::Error;
 use connect::message::Message;
 use connect::net::Receiver;
-use connect::net::gateway::{Attachment, Gateway, Inlet, Outlet, Protocol};
+use connect::net::gateway::{Attachment, Gateway, Protocol, TopicFeed, TopicIngress};
 use connect::option::{Settings, property_names};
 use plan::Transport;
 use plan::spec::ConnectorSpec;
@@ -60,7 +60,7 @@ fn attachment(
 
 /// Sends each payload to all who hear its topic.
 pub(crate) struct TopicSink {
-    outlet: Arc<dyn Outlet>,
+    feed: Arc<dyn TopicFeed>,
     /// What gives the parameters of the address, in their order.
     parameters: Vec<Parameter>,
 }
@@ -80,8 +80,8 @@ impl TopicSink {
         let settings = Settings::of_sink(setup.transport, specs);
         let name = format!("{}/{}", setup.environment.app, setup.schema.name);
         let gateway = gateway(setup.environment, settings)?;
-        let outlet = gateway.outlet(&attachment(settings, name, protocol)?);
-        let outlet = outlet.map_err(|message| settings.refused(message))?;
+        let feed = gateway.feed(&attachment(settings, name, protocol)?);
+        let feed = feed.map_err(|message| settings.refused(message))?;
         let parameter = |name: &String| {
             let option = format!("topic.{name}");
             if let Some(at) = setup.dynamic.iter().position(|own| *own == option) {
@@ -95,15 +95,14 @@ impl TopicSink {
                 ))
             })
         };
-        let parameters = outlet.parameters().iter().map(parameter);
+        let parameters = feed.parameters().iter().map(parameter);
         let parameters = parameters.collect::<Result<Vec<Parameter>, Error>>()?;
-        Ok(TopicSink { outlet, parameters })
+        Ok(TopicSink { feed, parameters })
     }
 }
 
 impl Sink for TopicSink {
     fn connect(&mut self) -> Result<(), Error> {
-        self.outlet.set_open(true);
         Ok(())
     }
 
@@ -121,7 +120,7 @@ impl Sink for TopicSink {
             Parameter::Constant(text) => text.as_str(),
         });
         let values: Vec<&str> = values.collect();
-        let sent = self.outlet.publish(&values, payload, is_text);
+        let sent = self.feed.publish(&values, payload, is_text);
         sent.map_err(|cause| Error::failed("sending an event", cause))
     }
 
@@ -130,7 +129,6 @@ impl Sink for TopicSink {
     }
 
     fn close(&mut self) -> Result<(), Error> {
-        self.outlet.set_open(false);
         Ok(())
     }
 }
@@ -140,7 +138,7 @@ impl Sink for TopicSink {
 /// Takes what clients publish to its topic.
 pub(crate) struct TopicSource {
     receiver: Receiver,
-    inlet: Box<dyn Inlet>,
+    topic: Box<dyn TopicIngress>,
 }
 
 impl TopicSource {
@@ -155,9 +153,9 @@ impl TopicSource {
         let attachment = attachment(settings, name, protocol)?;
         let receiver = Receiver::new(property_names(setup.transport));
         let is_durable = setup.environment.state.is_some();
-        let inlet = gateway.inlet(&attachment, &receiver.ingress, &receiver.names, is_durable);
+        let topic = gateway.ingress(&attachment, &receiver.ingress, &receiver.names, is_durable);
         Ok(TopicSource {
-            inlet: inlet.map_err(|message| settings.refused(message))?,
+            topic: topic.map_err(|message| settings.refused(message))?,
             receiver,
         })
     }
@@ -166,7 +164,7 @@ impl TopicSource {
 impl Source for TopicSource {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
         self.receiver.ingress.open();
-        link.set_address(&self.inlet.path());
+        link.set_address(&self.topic.path());
         link.report(Connection::Connected);
         self.receiver.run(link)
     }

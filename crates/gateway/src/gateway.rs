@@ -5,18 +5,18 @@
 //! changes at once. Never: a request that sees half of a change.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use connect::arrivals::Arrivals;
-use connect::net::gateway::{Attachment, Gateway as Attach, Inlet, Outlet, Protocol};
+use connect::net::gateway::{Attachment, Gateway as Attach, Protocol, TopicFeed, TopicIngress};
 use connect::net::{Ingress, Network};
 use connect::shared::Shared;
 use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::counts::Counts;
+use crate::hub::{Hub, HubError};
 use crate::model::{Address, Api, Binding, History, Operation, Slow, Topic, segments_of};
 use crate::ring::End;
 use crate::serve::Backends;
@@ -33,6 +33,7 @@ pub struct Gateway {
     pub(crate) backends: Backends,
     pub(crate) counts: Counts,
     pub(crate) access: Arc<Access>,
+    pub(crate) hub: Arc<Hub>,
     stopping: watch::Sender<bool>,
     table: RwLock<Arc<Table>>,
     said: Mutex<Said>,
@@ -81,23 +82,33 @@ pub(crate) struct Found {
 
 impl Gateway {
     /// One without APIs, on the threads and within the limits of a server.
-    pub fn new(shared: &Shared, access: Arc<Access>) -> Arc<Gateway> {
-        Arc::new_cyclic(|own| Gateway {
+    ///
+    /// # Errors
+    /// The subscriptions of callbacks cannot be read.
+    pub fn new(shared: &Shared, access: Arc<Access>) -> Result<Arc<Gateway>, HubError> {
+        let hub = Hub::open(&access, &shared.get())?;
+        Ok(Arc::new_cyclic(|own| Gateway {
             own: Weak::clone(own),
             network: shared.get(),
             arrivals: shared.get(),
             backends: Backends::default(),
             counts: Counts::default(),
             access,
+            hub,
             stopping: watch::Sender::new(false),
             table: RwLock::default(),
             said: Mutex::default(),
-        })
+        }))
     }
 
     /// Who may use it, and how much.
     pub fn access(&self) -> &Arc<Access> {
         &self.access
+    }
+
+    /// Its WebSub hub.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
     }
 
     /// What it has counted so far.
@@ -149,6 +160,8 @@ impl Gateway {
 
     /// Ends all streams: the server stops.
     pub fn stop(&self) {
+        self.hub.stop();
+        self.access.settle();
         self.stopping.send_replace(true);
         let leaving = std::mem::take(&mut self.said().leaving);
         let table = self.table();
@@ -175,6 +188,16 @@ impl Gateway {
     fn rebuild(&self, said: &mut Said) {
         let apis = merged(said);
         self.access.set_apis(&apis);
+        let hubs = apis.iter().filter(|api| api.protocols.websub);
+        let hubs = hubs.map(|api| {
+            (
+                crate::access::id_of(api).to_ascii_lowercase(),
+                api.hub.clone(),
+            )
+        });
+        if let Err(cause) = self.hub.set_rules(hubs) {
+            tracing::error!(cause, "cannot begin to deliver to callbacks");
+        }
         let before = self.table();
         let mut table = Table::default();
         for api in apis {
@@ -399,7 +422,7 @@ impl Table {
 }
 
 impl Attach for Gateway {
-    fn outlet(&self, attachment: &Attachment) -> Result<Arc<dyn Outlet>, String> {
+    fn feed(&self, attachment: &Attachment) -> Result<Arc<dyn TopicFeed>, String> {
         let attached = self.attach(attachment, Direction::Out)?;
         attached.topic.add_outlet(attached.attachment.protocol);
         let parameters = Address::parse(&attached.attachment.topic)?
@@ -409,17 +432,16 @@ impl Attach for Gateway {
             gateway: self.shared(),
             parameters,
             attached,
-            is_open: AtomicBool::new(false),
         }))
     }
 
-    fn inlet(
+    fn ingress(
         &self,
         attachment: &Attachment,
         ingress: &Arc<Ingress>,
         names: &[String],
         is_durable: bool,
-    ) -> Result<Box<dyn Inlet>, String> {
+    ) -> Result<Box<dyn TopicIngress>, String> {
         let attached = self.attach(attachment, Direction::In)?;
         attached.topic.set_inlet(Some(Arc::new(InletState {
             ingress: Arc::clone(ingress),
@@ -437,10 +459,31 @@ struct OutletOfTopic {
     gateway: Arc<Gateway>,
     parameters: Vec<String>,
     attached: Attached,
-    is_open: AtomicBool,
 }
 
-impl Outlet for OutletOfTopic {
+impl OutletOfTopic {
+    /// Callbacks get what one of the protocols is fed with.
+    fn publish_to_hub(
+        &self,
+        values: &[String],
+        payload: &Bytes,
+        is_text: bool,
+    ) -> Result<(), String> {
+        let attachment = &self.attached.attachment;
+        if attachment.protocol == Protocol::WebSocket && self.attached.topic.is_fed_by_sse() {
+            return Ok(());
+        }
+        let api = format!("{}/{}", attachment.api, attachment.version).to_ascii_lowercase();
+        let topic = Address::parse(&attachment.topic)?.filled(values);
+        let kind = crate::topic::kind_of(payload, is_text);
+        let published = self.gateway.hub.publish(&api, &topic, kind, payload);
+        published
+            .map(drop)
+            .map_err(|error| format!("cannot keep an event for callbacks: {error}"))
+    }
+}
+
+impl TopicFeed for OutletOfTopic {
     fn parameters(&self) -> &[String] {
         &self.parameters
     }
@@ -458,6 +501,7 @@ impl Outlet for OutletOfTopic {
             ));
         }
         let topic = &self.attached.topic;
+        self.publish_to_hub(&values, &payload, is_text)?;
         let ring = topic.fed(self.attached.attachment.protocol, &values);
         let ring = ring.map_err(|_| "the topic has too many addresses that are listened to")?;
         self.gateway.counts.published.add(1);
@@ -469,10 +513,6 @@ impl Outlet for OutletOfTopic {
         }
         topic.bound(&ring);
         Ok(())
-    }
-
-    fn set_open(&self, is_open: bool) {
-        self.is_open.store(is_open, Ordering::Relaxed);
     }
 }
 
@@ -490,7 +530,7 @@ struct InletOfTopic {
     attached: Attached,
 }
 
-impl Inlet for InletOfTopic {
+impl TopicIngress for InletOfTopic {
     fn path(&self) -> String {
         let table = self.gateway.table();
         let Attachment {
@@ -538,8 +578,8 @@ mod tests {
     #[test]
     fn a_connector_makes_an_api_of_its_own() {
         let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
-        let gateway = Gateway::new(&Shared::default(), access);
-        let outlet = gateway.outlet(&attachment("/symbols/{symbol}", Protocol::Sse));
+        let gateway = Gateway::new(&Shared::default(), access).expect("nothing is kept");
+        let outlet = gateway.feed(&attachment("/symbols/{symbol}", Protocol::Sse));
         let outlet = outlet.expect("nobody has it");
         assert_eq!(outlet.parameters(), ["symbol"]);
         for path in ["/ticks/1.0.0/symbols/A", "/ticks/symbols/A"] {
@@ -547,7 +587,7 @@ mod tests {
         }
         let api = &gateway.apis()[0];
         assert!(api.protocols.sse && !api.protocols.websocket);
-        let again = gateway.outlet(&attachment("/symbols/{symbol}", Protocol::Sse));
+        let again = gateway.feed(&attachment("/symbols/{symbol}", Protocol::Sse));
         assert!(
             again
                 .err()
@@ -560,10 +600,10 @@ mod tests {
     #[test]
     fn readers_stay_while_an_app_is_made_anew() {
         let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
-        let gateway = Gateway::new(&Shared::default(), access);
+        let gateway = Gateway::new(&Shared::default(), access).expect("nothing is kept");
         let open = || {
             gateway
-                .outlet(&attachment("/all", Protocol::Sse))
+                .feed(&attachment("/all", Protocol::Sse))
                 .expect("nobody has it")
         };
         let outlet = open();
@@ -596,7 +636,7 @@ mod tests {
     #[test]
     fn what_a_document_says_holds_for_what_attaches_to_it() {
         let access = Access::open(None, std::time::SystemTime::now()).expect("in memory");
-        let gateway = Gateway::new(&Shared::default(), access);
+        let gateway = Gateway::new(&Shared::default(), access).expect("nothing is kept");
         let text = "asyncapi: 3.0.0\ninfo: { title: ticks, version: 2.0.0 }\nchannels: { a: { address: /all } }\n\
                     operations: { o: { action: send, channel: { $ref: '#/channels/a' } } }\n\
                     x-headwater: { context: /t, protocols: [ sse, ws ] }\n";
@@ -605,7 +645,7 @@ mod tests {
             .expect("it is right");
         gateway.set_documents(vec![api]);
         let _outlet = gateway
-            .outlet(&attachment("/all", Protocol::Sse))
+            .feed(&attachment("/all", Protocol::Sse))
             .expect("nobody has it");
         assert_eq!(values(&gateway, "/t/2.0.0/all"), Some(Vec::new()));
         let apis = gateway.apis();

@@ -12,6 +12,7 @@ pub mod access;
 mod counts;
 pub mod document;
 mod gateway;
+pub mod hub;
 pub mod model;
 pub mod plan;
 pub mod registry;

@@ -57,7 +57,22 @@ fn feed_of(protocol: Protocol) -> usize {
     }
 }
 
+/// The content type of a payload, as far as it shows.
+pub(crate) fn kind_of(payload: &[u8], is_text: bool) -> &'static str {
+    match payload.trim_ascii_start().first() {
+        Some(b'{' | b'[') if is_text => "application/json",
+        Some(b'<') if is_text => "application/xml",
+        _ if is_text => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
 impl TopicState {
+    /// Does a sink feed those who hear by SSE?
+    pub fn is_fed_by_sse(&self) -> bool {
+        self.lock().outlets[feed_of(Protocol::Sse)] > 0
+    }
+
     pub fn new(name: String) -> TopicState {
         TopicState {
             name,

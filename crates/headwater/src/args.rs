@@ -34,12 +34,13 @@ pub enum Color {
     Never,
 }
 
-/// How to reach a running server.
+/// How to reach a running server; also behind the commands below one that takes these.
 #[derive(Args, Clone, Debug)]
 pub struct ServerArgs {
     /// Address of the server: https://host:port, host:port, or a port of this machine
     #[arg(
         long,
+        global = true,
         visible_alias = "server",
         value_name = "URL",
         env = "HEADWATER_URL",
@@ -49,16 +50,17 @@ pub struct ServerArgs {
     /// Token to log in with; better in the environment or in a file, where no list of processes shows it
     #[arg(
         long,
+        global = true,
         value_name = "TOKEN",
         env = "HEADWATER_TOKEN",
         hide_env_values = true
     )]
     pub token: Option<String>,
     /// File with the token
-    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "token")]
     pub token_file: Option<PathBuf>,
     /// Certificates (PEM) to trust instead of those of the system, such as the server's own one
-    #[arg(long, value_name = "FILE", env = "HEADWATER_CACERT")]
+    #[arg(long, global = true, value_name = "FILE", env = "HEADWATER_CACERT")]
     pub cacert: Option<PathBuf>,
 }
 

@@ -189,6 +189,12 @@ pub struct RunArgs {
     /// connectors with api='…'; may be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub gateway: Vec<std::net::SocketAddr>,
+    /// Certificate of --gateway, PEM, with those of its issuers behind it; without it the gateway speaks in the clear
+    #[arg(long, value_name = "FILE", requires_all = ["gateway", "gateway_key"])]
+    pub gateway_cert: Option<PathBuf>,
+    /// Private key of --gateway-cert, PEM
+    #[arg(long, value_name = "FILE", requires = "gateway_cert")]
+    pub gateway_key: Option<PathBuf>,
     /// Additional host name accepted by --http; requests for any other host are refused, to protect
     /// against requests sent by web pages
     #[arg(long, value_name = "NAME", requires = "http")]

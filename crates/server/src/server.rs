@@ -186,8 +186,13 @@ impl Server {
             None => None,
             Some(_) => Some(open_access(options.state.as_deref())?),
         };
-        let gateway = options.apis.zip(access).map(|(apis, access)| {
-            let gateway = Gateway::new(&common.shared, access);
+        let gateway = match access {
+            None => None,
+            Some(access) => Some(Gateway::new(&common.shared, access).map_err(|error| {
+                Error::Refused(format!("the gateway cannot read its callbacks: {error}"))
+            })?),
+        };
+        let gateway = options.apis.zip(gateway).map(|(apis, gateway)| {
             gateway.set_documents(apis);
             common
                 .shared

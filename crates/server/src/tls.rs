@@ -1,10 +1,11 @@
-//! TLS of the `--http` address, and of the commands that ask a server.
+//! TLS of the `--http` and `--gateway` addresses, and of the commands that ask a server.
 //!
 //! Only TLS 1.2 and 1.3 are spoken. Never: a certificate that is not verified; a part of a key in a message.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use connect::net::ServerTls;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -25,6 +26,15 @@ impl TlsFiles {
     /// [`Error::Usage`] if a file cannot be read, or they do not belong together.
     pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, Error> {
         self.try_server().map_err(Error::Usage)
+    }
+
+    /// For a listener of the gateway.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if a file cannot be read, or they do not belong together.
+    pub fn listener(&self) -> Result<ServerTls, Error> {
+        let name = format!("{} {}", self.certificate.display(), self.key.display());
+        Ok(ServerTls::of_config(&name, self.server()?))
     }
 
     fn try_server(&self) -> Result<Arc<ServerConfig>, String> {

@@ -42,34 +42,31 @@ pub struct Attachment {
 /// The topics of a server.
 pub trait Gateway: Send + Sync {
     /// A way for events of an app to those who hear a topic. The error is for the person who wrote the app.
-    fn outlet(&self, attachment: &Attachment) -> Result<Arc<dyn Outlet>, String>;
+    fn feed(&self, attachment: &Attachment) -> Result<Arc<dyn TopicFeed>, String>;
 
     /// A way for what clients publish to a source, until dropped. `names` are the transport properties that each
-    /// message comes with. `reads_text`: a payload is handed over as text where it is.
-    fn inlet(
+    /// message comes with. `is_durable`: who publishes is answered when what he gave is saved.
+    fn ingress(
         &self,
         attachment: &Attachment,
         ingress: &Arc<Ingress>,
         names: &[String],
         is_durable: bool,
-    ) -> Result<Box<dyn Inlet>, String>;
+    ) -> Result<Box<dyn TopicIngress>, String>;
 }
 
 /// Takes events of an app to those who hear a topic.
-pub trait Outlet: Send + Sync {
+pub trait TopicFeed: Send + Sync {
     /// Names of the parameters of the topic's address, in their order.
     fn parameters(&self) -> &[String];
 
     /// Sends an event to all who hear the topic at these parameters, and keeps it for those who come back. Waits
     /// where the topic waits for slow readers, for each no longer than it may take to read something.
     fn publish(&self, parameters: &[&str], payload: Bytes, is_text: bool) -> Result<(), String>;
-
-    /// The app runs, or runs no more: clients stay connected and wait for it.
-    fn set_open(&self, is_open: bool);
 }
 
 /// Brings what clients publish to a source, until dropped.
-pub trait Inlet: Send + Sync {
+pub trait TopicIngress: Send + Sync {
     /// Where clients publish, as a path.
     fn path(&self) -> String;
 }

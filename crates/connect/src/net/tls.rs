@@ -152,6 +152,14 @@ impl ServerTls {
         })
     }
 
+    /// Proves itself as a configuration says that was made elsewhere, under a name that tells it from others.
+    pub fn of_config(name: &str, config: Arc<ServerConfig>) -> ServerTls {
+        ServerTls {
+            settings: name.to_owned(),
+            config,
+        }
+    }
+
     /// Names the protocol that is spoken inside.
     pub fn speaking(mut self, protocol: &[u8]) -> ServerTls {
         Arc::make_mut(&mut self.config).alpn_protocols = vec![protocol.to_vec()];

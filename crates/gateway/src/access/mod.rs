@@ -5,34 +5,31 @@
 //! Promises: a token is judged before an upgrade or a stream begins; a stream ends within a second of its token's
 //! expiry and at once when that is revoked; a limit is never exceeded. Never: a token or key in an answer or a log.
 
+mod rules;
+
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
-use serde_json::Value as Json;
 use tokio::sync::watch;
 
+use rules::is_empty;
+pub use rules::{OWN_ISSUER, RuleFault, issuer, plan};
+
 use crate::model::{Api, Operation};
-use crate::plan::Ledger;
-use crate::plan::{Account, Amount, Denied, Key, Meter, Plan, Plans, Slot, Verdict};
+use crate::plan::{Account, Amount, Denied, Key, Ledger, Meter, Plan, Plans, Slot, Verdict};
 use crate::registry::{Registry, RegistryError};
 use crate::token::{
     Cause, Credentials, Directory, Ended, Issuer, KeySources, Mint, MintError, Principal, Refusal,
     Revocations, Verifier,
 };
 
-/// `iss` of the tokens that the server makes itself.
-pub const OWN_ISSUER: &str = "urn:headwater:gateway";
-
 /// Name of the file with the keys of the own issuer, in a state directory.
 const ISSUER_FILE: &str = "gateway-issuer.json";
-
-/// How often counters and revocations that are over are forgotten.
-const SWEEP: Duration = Duration::from_secs(60);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
@@ -127,54 +124,8 @@ impl Turned {
 }
 
 /// The id of an API in plans and subscriptions.
-fn id_of(api: &Api) -> String {
+pub(crate) fn id_of(api: &Api) -> String {
     format!("{}/{}", api.name, api.version)
-}
-
-/// What is wrong with what an API says of tokens and plans, and where.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RuleFault {
-    /// What is wrong, in words.
-    pub message: String,
-    /// What to do.
-    pub help: String,
-}
-
-/// Reads one element of `issuers`; paths in it are below the folder of `file`. The text `own` is the server's own
-/// issuer.
-///
-/// # Errors
-/// The first fault.
-pub fn issuer(json: &Json, file: &str) -> Result<Issuer, RuleFault> {
-    if json.as_str() == Some("own") {
-        return Ok(Issuer::own(OWN_ISSUER));
-    }
-    let dir = Path::new(file).parent().unwrap_or(Path::new(""));
-    Issuer::from_json(json, dir).map_err(|fault| RuleFault {
-        message: fault.message,
-        help: fault.help,
-    })
-}
-
-fn is_empty(json: &Json) -> bool {
-    json.as_object().is_none_or(serde_json::Map::is_empty)
-}
-
-/// Reads one entry of `plans`.
-///
-/// # Errors
-/// The first fault.
-pub fn plan(name: &str, json: &Json) -> Result<Plan, RuleFault> {
-    // A plan of API Manager may be offered by its name alone.
-    if is_empty(json)
-        && let Some(known) = Plan::known(name)
-    {
-        return Ok(known);
-    }
-    Plan::from_json(name, json).map_err(|fault| RuleFault {
-        message: format!("plan '{name}': {}", fault.message),
-        help: fault.help,
-    })
 }
 
 impl Access {
@@ -372,16 +323,11 @@ impl Access {
         self.mint.grant(&*self.registry, authorization, form, now)
     }
 
-    /// Forgets what is over, until the future is dropped.
-    pub async fn keep_tidy(&self) {
-        let mut minutes = tokio::time::interval(SWEEP);
-        loop {
-            minutes.tick().await;
-            let now = SystemTime::now();
-            let swept = self.meter.sweep(now).map_err(RegistryError::Refused);
-            if let Err(error) = swept.and_then(|()| self.registry.sweep(now)) {
-                tracing::warn!(cause = %error, "cannot remove what is over from the gateway's database");
-            }
+    /// Forgets counters and revocations that are over; to be called from time to time.
+    pub fn tidy(&self, now: SystemTime) {
+        let swept = self.meter.sweep(now).map_err(RegistryError::Refused);
+        if let Err(error) = swept.and_then(|()| self.registry.sweep(now)) {
+            tracing::warn!(cause = %error, "cannot remove what is over from the gateway's database");
         }
     }
 

@@ -2,7 +2,8 @@ use super::*;
 use crate::registry::NewKey;
 use crate::token::Subject;
 use hyper::header::AUTHORIZATION;
-use serde_json::json;
+use serde_json::{Value as Json, json};
+use std::time::Duration;
 
 fn api() -> Api {
     let mut api = Api::new("Ticks", "1.0.0", "ticks.yaml");

@@ -7,11 +7,12 @@ use lang::quantity::size_text;
 use lang::span::Span;
 
 use super::StreamPlace;
-use super::asyncapi::{Drafted, is_empty};
+use super::asyncapi::Drafted;
 use super::quantity::duration;
 use super::reader::{Reader, fault};
 use super::tree::{Key, Node};
 use crate::access;
+use crate::hub::Rules;
 use crate::model::{
     Address, Api, Binding, HISTORY_EVENTS_MAX, History, Origins, Protocols, Slow, Upstream,
     bases_of,
@@ -102,10 +103,14 @@ pub(super) fn read(
     if let Some(bytes) = reader.parsed(own, "message-max", "a size up to 64MB", size) {
         api.message_max = bytes as usize;
     }
-    if let Some((websub, node)) = own.entry("websub")
-        && !is_empty(node)
-    {
-        not_yet(reader, websub, "the WebSub hub of an API");
+    if let Some((websub, node)) = own.entry("websub") {
+        match Rules::from_json(&node.to_json()) {
+            Ok(rules) => api.hub = rules,
+            Err(wrong) => {
+                let found = fault(code::BAD_VALUE, wrong.message, websub.span, "this hub");
+                reader.say(found.help(wrong.help));
+            }
+        }
     }
     topics(reader, own, drafted)
 }
@@ -124,20 +129,10 @@ fn protocols<'d>(reader: &mut Reader<'d>, own: &'d Node) -> Option<Protocols> {
             "sse" => (protocols.sse, protocols.http) = (true, true),
             "ws" => protocols.websocket = true,
             "http" => protocols.http = true,
-            "websub" => {
-                let found = fault(
-                    code::NOT_YET,
-                    "the WebSub hub of an API is not served yet",
-                    span,
-                    "nothing would come of it",
-                );
-                reader.say(
-                    found.help("leave 'websub' out; the sink 'websubhub' is a hub of its own"),
-                );
-            }
+            "websub" => (protocols.websub, protocols.http) = (true, true),
             other => {
                 let said = format!("there is no protocol '{other}'");
-                reader.unknown_name(said, span, other, &["sse", "ws", "http"]);
+                reader.unknown_name(said, span, other, &["sse", "ws", "websub", "http"]);
             }
         }
     }
@@ -147,7 +142,7 @@ fn protocols<'d>(reader: &mut Reader<'d>, own: &'d Node) -> Option<Protocols> {
             code::BAD_VALUE,
             said,
             key.span,
-            "name sse, ws or http",
+            "name sse, ws, websub or http",
         ));
     }
     Some(protocols)

@@ -9,6 +9,8 @@ mod quantity;
 mod reader;
 mod tree;
 
+pub(crate) use quantity::duration;
+
 use std::path::Path;
 
 use lang::diagnostic::{Diagnostic, Severity};

@@ -62,6 +62,24 @@ impl Address {
         &self.parameters
     }
 
+    /// The path of the address with these values of its parameters.
+    pub fn filled(&self, values: &[String]) -> String {
+        let mut path = String::new();
+        for segment in &self.segments {
+            path.push('/');
+            match segment {
+                Segment::Fixed(text) => path.push_str(&encode_segment(text)),
+                Segment::Parameter(at) => {
+                    path.push_str(&encode_segment(values.get(*at).map_or("", String::as_str)));
+                }
+            }
+        }
+        if path.is_empty() {
+            path.push('/');
+        }
+        path
+    }
+
     /// The values of its parameters, where a path (decoded, in segments) is one of its addresses.
     pub fn matches(&self, path: &[String]) -> Option<Vec<String>> {
         if path.len() != self.segments.len() {

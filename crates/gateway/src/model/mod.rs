@@ -8,6 +8,8 @@ use std::time::Duration;
 use connect::url::Url;
 use serde_json::Value as Json;
 
+use crate::hub::Rules;
+
 pub(crate) use address::{Address, VALUE_BYTES_MAX, encode_segment, segments_of};
 
 /// A managed API.
@@ -23,6 +25,8 @@ pub struct Api {
     pub issuers: Vec<Json>,
     /// Names of plans with their limits, as the document has them and in its order.
     pub plans: Vec<(String, Json)>,
+    /// How it serves as a WebSub hub.
+    pub hub: Rules,
     /// Whose pages may use it.
     pub origins: Origins,
     /// How often a stream without events shows that it is there.
@@ -39,6 +43,8 @@ pub struct Protocols {
     pub sse: bool,
     pub websocket: bool,
     pub http: bool,
+    /// The API is a hub, whose rules are in [`Api::hub`].
+    pub websub: bool,
 }
 
 /// One address, or many that differ in their parameters.
@@ -161,6 +167,11 @@ impl Slow {
 pub struct Origins(pub Vec<String>);
 
 impl Origins {
+    /// May pages of any origin?
+    pub fn is_any(&self) -> bool {
+        self.0.iter().any(|origin| origin == "*")
+    }
+
     /// May a page of `origin` use an API that it calls `host`? Without a word those of the same host may.
     pub fn allow(&self, origin: &str, host: Option<&str>) -> bool {
         if self.0.is_empty() {
@@ -189,6 +200,7 @@ impl Api {
             topics: Vec::new(),
             issuers: Vec::new(),
             plans: Vec::new(),
+            hub: Rules::default(),
             origins: Origins::default(),
             heartbeat: HEARTBEAT,
             message_max: MESSAGE_MAX,

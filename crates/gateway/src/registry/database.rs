@@ -12,7 +12,7 @@ use crate::token::{Revocation, Subject};
 const VERSION: usize = STEPS.len();
 
 /// What makes each version of the one before it. They are never changed.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = ["
 CREATE TABLE applications (
     name TEXT PRIMARY KEY, owner TEXT, client TEXT NOT NULL UNIQUE, digest BLOB NOT NULL, scopes TEXT NOT NULL,
     created INTEGER NOT NULL
@@ -32,6 +32,24 @@ CREATE TABLE revocations (
 CREATE TABLE quotas (
     counter TEXT PRIMARY KEY, window INTEGER NOT NULL, reserved INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+", "
+CREATE TABLE hub_subscriptions (
+    id TEXT PRIMARY KEY, api TEXT NOT NULL, topic TEXT NOT NULL, named TEXT NOT NULL, callback TEXT NOT NULL, secret BLOB,
+    digest TEXT NOT NULL, application TEXT, hub TEXT NOT NULL, ends INTEGER NOT NULL, next INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE hub_topics (
+    api TEXT NOT NULL, topic TEXT NOT NULL, epoch TEXT NOT NULL, next INTEGER NOT NULL, PRIMARY KEY (api, topic)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE hub_events (
+    api TEXT NOT NULL, topic TEXT NOT NULL, number INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL,
+    body BLOB NOT NULL, PRIMARY KEY (api, topic, number)
+) STRICT;
+CREATE INDEX hub_events_at ON hub_events (at);
+CREATE TABLE hub_deliveries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, subscription TEXT NOT NULL, number INTEGER NOT NULL, at INTEGER NOT NULL,
+    attempt INTEGER NOT NULL, outcome TEXT NOT NULL, status INTEGER, cause TEXT
+) STRICT;
+CREATE INDEX hub_deliveries_of ON hub_deliveries (subscription, id);
 "];
 
 /// Opens or makes the database, for its owner alone.

@@ -12,6 +12,7 @@ mod shared;
 mod sse;
 mod stream;
 mod websocket;
+mod websub;
 
 use std::convert::Infallible;
 use std::io;
@@ -97,6 +98,7 @@ impl Gateway {
             ..SocketOptions::default()
         };
         let host = address.ip().to_string();
+        self.hub.begin()?;
         let workers = self.network.workers()?;
         let place = (host.as_str(), address.port());
         let listening = Listening::start(workers, place, &options, max, serve)?;
@@ -248,6 +250,11 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Arc<Peer>) -> A
     let found = match port.gateway.table().find(request.uri().path()) {
         Ok(found) => found,
         Err(nearest) => {
+            if let Some(served) = &nearest
+                && websub::is_hub(served, request.uri().path())
+            {
+                return websub::answer(request, served, port, peer).await;
+            }
             match request.uri().path() {
                 "/token" => return token(request, port).await,
                 "/.well-known/jwks.json" => return access::token_keys(port),
@@ -268,9 +275,14 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Arc<Peer>) -> A
             return refused(StatusCode::FORBIDDEN, why);
         }
     }
+    let links = websub::links(headers, &found, request.uri().path(), peer);
+    let is_any = found.served.api.origins.is_any();
     let mut answer = dispatch(request, found, port, peer).await;
+    if let Some((name, value)) = links {
+        answer.headers_mut().append(name, value);
+    }
     if let Some(origin) = origin {
-        answer::allow_origin(answer.headers_mut(), origin);
+        answer::allow_origin(answer.headers_mut(), origin, is_any);
     }
     answer
 }
@@ -302,8 +314,13 @@ async fn dispatch(
     let (topic, _) = &found.served.topics[found.topic];
     let can_hear = topic.subscribe.is_some() && protocols.sse;
     let can_publish = topic.publish.is_some() && protocols.http;
-    if websocket::is_asked(&request) && protocols.websocket {
-        return websocket::answer(request, found, port, peer).await;
+    if websocket::is_asked(&request) {
+        if protocols.websocket {
+            return websocket::answer(request, found, port, peer).await;
+        }
+        port.gateway.counts.refused.method.add(1);
+        let why = "this API does not speak WebSocket: 'ws' is not among its protocols";
+        return refused(StatusCode::METHOD_NOT_ALLOWED, why);
     }
     match *request.method() {
         Method::GET | Method::HEAD if can_hear => sse::answer(request, found, port, peer).await,

@@ -8,7 +8,7 @@ use connect::net::{Body as Payload, Clock, Delivery, Late, Pace};
 use event::Value;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Bytes, Incoming};
-use hyper::header::{CONTENT_LENGTH, HeaderMap};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};
 use serde_json::Value as Json;
@@ -96,6 +96,21 @@ async fn handed(
         return busy("too many addresses of this topic are listened to");
     };
     let is_text = std::str::from_utf8(&body).is_ok();
+    if found.served.api.protocols.websub {
+        let given = head
+            .headers
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok());
+        // What curl says of every body.
+        let given = given.filter(|kind| *kind != "application/x-www-form-urlencoded");
+        let kind = given.unwrap_or_else(|| crate::topic::kind_of(&body, is_text));
+        let api = crate::access::id_of(&found.served.api).to_ascii_lowercase();
+        let filled = topic.address.filled(&found.values);
+        if let Err(error) = port.gateway.hub.publish(&api, &filled, kind, &body) {
+            tracing::error!(cause = %error, "cannot keep an event for callbacks");
+            return busy("the event cannot be kept now");
+        }
+    }
     ring.publish(&body, is_text, "").await;
     state.bound(&ring);
     counts.published.add(1);

@@ -65,6 +65,13 @@ enum Part {
         #[command(subcommand)]
         action: TokensAction,
     },
+    /// List the WebSub subscriptions: callbacks, leases, and how far each has come
+    Callbacks,
+    /// List attempts to deliver to callbacks, and deliver once more
+    Deliveries {
+        #[command(subcommand)]
+        action: Option<DeliveriesAction>,
+    },
     /// Show what is used of the limits of plans, in the windows that run
     Quota,
 }
@@ -205,6 +212,32 @@ enum TokensAction {
     },
 }
 
+#[derive(Subcommand, Debug)]
+enum DeliveriesAction {
+    /// List attempts, the newest first
+    List {
+        /// Only those of this subscription
+        #[arg(long, value_name = "ID")]
+        subscription: Option<String>,
+        /// So many at most
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        limit: u32,
+    },
+    /// Deliver the event of an attempt once more, now
+    Resend { id: i64 },
+    /// Deliver the events of a topic to a callback once more
+    Replay {
+        /// As 'headwater gateway callbacks' shows it
+        subscription: String,
+        /// How long ago the first of them was published, such as 10min or 1d; by default all that are kept
+        #[arg(long, value_name = "TIME", value_parser = parse_life, conflicts_with = "number")]
+        since: Option<Duration>,
+        /// The number of the first of them
+        #[arg(long, value_name = "N")]
+        number: Option<u64>,
+    },
+}
+
 /// What is asked of the server, and how its answer is printed.
 struct Request {
     method: Method,
@@ -240,6 +273,8 @@ pub fn run(args: &GatewayArgs, output: &Output) -> anyhow::Result<u8> {
         Part::Subscriptions { action } => subscriptions(action.as_ref()),
         Part::Keys { action } => keys(action.as_ref()),
         Part::Tokens { action } => tokens(action),
+        Part::Callbacks => Request::get("/gateway/callbacks", print_callbacks),
+        Part::Deliveries { action } => deliveries(action.as_ref()),
         Part::Quota => Request::get("/gateway/quota", print_quota),
     };
     let body = match &request.body {
@@ -425,6 +460,60 @@ fn tokens(action: &TokensAction) -> Request {
     }
 }
 
+fn deliveries(action: Option<&DeliveriesAction>) -> Request {
+    const PATH: &str = "/gateway/deliveries";
+    match action {
+        None => Request::get(PATH, print_deliveries),
+        Some(DeliveriesAction::List {
+            subscription,
+            limit,
+        }) => {
+            let mut path = format!("{PATH}?limit={limit}");
+            if let Some(id) = subscription {
+                path += &format!("&subscription={}", percent_encoded(id));
+            }
+            Request::get(&path, print_deliveries)
+        }
+        Some(DeliveriesAction::Resend { id }) => {
+            let print = |json: &Json| match json["delivered"].as_bool() {
+                Some(true) => "delivered\n".to_owned(),
+                _ => format!("not delivered: {}\n", cell(&json["cause"])),
+            };
+            Request::new(Method::POST, format!("{PATH}/{id}/resend"), print)
+        }
+        Some(DeliveriesAction::Replay {
+            subscription,
+            since,
+            number,
+        }) => {
+            let since = since.map(|since| {
+                let from = std::time::SystemTime::now() - since;
+                let from = from
+                    .duration_since(std::time::UNIX_EPOCH)
+                    .unwrap_or_default();
+                from.as_millis() as u64
+            });
+            let mut body = Map::new();
+            for (name, value) in [("from", since), ("number", *number)] {
+                if let Some(value) = value {
+                    body.insert(name.to_owned(), value.into());
+                }
+            }
+            let path = format!(
+                "/gateway/callbacks/{}/replay",
+                percent_encoded(subscription)
+            );
+            let print = |json: &Json| {
+                format!(
+                    "events from {} on are delivered once more\n",
+                    json["number"]
+                )
+            };
+            Request::new(Method::POST, path, print).with(body.into())
+        }
+    }
+}
+
 /// Columns with their titles, as wide as what is in them.
 fn table(json: &Json, columns: &[(&str, &str)]) -> String {
     let items = array(&json["items"]);
@@ -515,6 +604,32 @@ fn print_quota(json: &Json) -> String {
         ("window", "window"),
         ("used", "used"),
         ("reset", "reset"),
+    ];
+    table(json, &columns)
+}
+
+fn print_callbacks(json: &Json) -> String {
+    let columns = [
+        ("id", "id"),
+        ("API", "api"),
+        ("topic", "topic"),
+        ("callback", "callback"),
+        ("next", "next"),
+        ("head", "head"),
+        ("attempts", "attempts"),
+    ];
+    table(json, &columns)
+}
+
+fn print_deliveries(json: &Json) -> String {
+    let columns = [
+        ("id", "id"),
+        ("subscription", "subscription"),
+        ("event", "number"),
+        ("attempt", "attempt"),
+        ("outcome", "outcome"),
+        ("status", "status"),
+        ("cause", "cause"),
     ];
     table(json, &columns)
 }

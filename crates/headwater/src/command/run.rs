@@ -122,7 +122,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         started => started?,
     };
     // Before anybody can ask whether the server is ready.
-    let listeners = listen(&server, &args.gateway)?;
+    let listeners = listen(&server, &args)?;
     let pushing = otlp.map(|otlp| otlp.start(Arc::clone(server.metrics())));
     let pushing = pushing.transpose()?;
     let (deployer, orders) = Deployer::new(stop.clone());
@@ -330,15 +330,19 @@ fn http_options(args: &RunArgs, state: Option<&Path>) -> Option<HttpOptions> {
 }
 
 /// Serves the gateway at each of its addresses.
-fn listen(server: &Server, addresses: &[SocketAddr]) -> anyhow::Result<Vec<Listener>> {
+fn listen(server: &Server, args: &RunArgs) -> anyhow::Result<Vec<Listener>> {
     let Some(gateway) = server.gateway() else {
         return Ok(Vec::new());
     };
+    let tls = args.gateway_cert.clone().zip(args.gateway_key.clone());
+    let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key }.listener());
+    let tls = tls.transpose()?;
     let listen = |address: &SocketAddr| {
-        let listening = gateway.listen(*address, None);
+        let listening = gateway.listen(*address, tls.clone());
         listening.with_context(|| format!("the gateway cannot listen on {address}"))
     };
-    let listeners = addresses
+    let listeners = args
+        .gateway
         .iter()
         .map(listen)
         .collect::<anyhow::Result<Vec<Listener>>>()?;

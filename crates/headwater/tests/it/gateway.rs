@@ -1,11 +1,13 @@
 //! The streaming gateway before clients that none of us wrote: curl, and the library that Python programs speak
 //! WebSocket with.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use crate::broker::Apps;
+use crate::broker::{Apps, key_file};
 use crate::network::script::Script;
-use crate::network::{Running, curl, eventually, free_port};
+use crate::network::{Running, curl, eventually, free_port, post_all};
 
 /// An app whose connectors name topics.
 const ATTACHED: &str = "@app:name('Ticks')
@@ -596,4 +598,91 @@ fn a_websocket_backend_is_spoken_with_through_the_gateway() {
     gate.run.stops();
     client.has("e closed 1001 restart", 1);
     gate.run.end();
+}
+
+#[test]
+fn the_gateway_speaks_tls() {
+    let apps = Apps::new(free_port(), 0);
+    let app = apps.write("app", ATTACHED, "");
+    let (cert, key) = (key_file("server.pem"), key_file("server.pem"));
+    let address = format!("127.0.0.1:{}", apps.port());
+    let args = [
+        "--gateway",
+        &address,
+        "--gateway-cert",
+        &cert,
+        "--gateway-key",
+        &key,
+    ];
+    let mut all = vec![app.as_str()];
+    all.extend(args);
+    let run = Running::start(&all);
+    run.err_has("ready in", 1);
+    let base = format!("https://{address}/ticks");
+    let heard = apps.path("heard");
+    let hearing = Command::new("curl")
+        .args([
+            "-skN",
+            "-o",
+            &heard,
+            "--max-time",
+            "300",
+            &format!("{base}/symbols/A"),
+        ])
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("curl is installed");
+    let hearer = Hearer {
+        child: hearing,
+        path: heard,
+    };
+    eventually("the stream", || !hearer.got().is_empty());
+    let (status, _) = curl(&[
+        "-k",
+        "--data-binary",
+        &tick("A", "1.5"),
+        &format!("{base}/in"),
+    ]);
+    assert_eq!(status, "202");
+    eventually("the event", || hearer.data() == [tick("A", "1.5")]);
+    // In the clear nobody is answered.
+    let (status, _) = curl(&[&format!("http://{address}/ticks/symbols/A")]);
+    assert_ne!(status, "200");
+    run.stop();
+}
+
+/// A client that takes nothing costs its neighbours nothing, and is gone before long.
+#[test]
+fn a_client_that_reads_nothing_is_left_behind() {
+    const EVENTS: usize = 400;
+    let apps = Apps::new(free_port(), 0);
+    let document = apps.path("chat.yaml");
+    let text = "asyncapi: 2.6.0\ninfo: { title: Chat, version: '1' }\n\
+                channels: { /chat: { subscribe: {}, publish: {} } }\n";
+    std::fs::write(&document, text).expect("the folder can be written");
+    let http = format!("127.0.0.1:{}", free_port());
+    let gate = Gate::start(apps, &[&document, "--http", &http]);
+    let mut stuck = TcpStream::connect(("127.0.0.1", gate.apps.port())).expect("it listens");
+    write!(stuck, "GET /chat/chat HTTP/1.1\r\nHost: x\r\n\r\n").expect("it reads");
+    let mut byte = [0; 64];
+    let begun = stuck.read(&mut byte).expect("it answers");
+    assert!(begun > 0);
+    let healthy = Hearer::start(&gate, "healthy", "/chat/chat", &[]);
+    let url = gate.url("/chat/chat");
+    let body = |n: usize| format!("{n} {}", "x".repeat(32 << 10));
+    let statuses = post_all(&url, (0..EVENTS).map(body));
+    assert!(statuses.iter().all(|status| *status == 202), "{statuses:?}");
+    eventually("all events", || healthy.data().len() == EVENTS);
+    let numbers = healthy.data();
+    let mut numbers = numbers
+        .iter()
+        .map(|data| data.split(' ').next().unwrap_or_default());
+    assert!((0..EVENTS).all(|n| numbers.next() == Some(n.to_string().as_str())));
+    // The system gives up who takes nothing; its place is free again.
+    eventually("the end of the stuck client", || {
+        let (_, page) = curl(&[&format!("http://{http}/metrics")]);
+        page.contains("\nheadwater_gateway_sse_streams 1\n")
+    });
+    drop(stuck);
+    gate.run.stop();
 }

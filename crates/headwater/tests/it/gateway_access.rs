@@ -19,10 +19,10 @@ channels:
   room: {{ address: '/rooms/{{room}}' }}
   behind: {{ address: /behind }}
 operations:
-  say: {{ action: receive, channel: {{ $ref: '#/channels/room' }}, security: [ {{ jwt: [ chat ] }} ] }}
-  hear: {{ action: send, channel: {{ $ref: '#/channels/room' }}, security: [ {{ jwt: [ chat ] }} ] }}
-  order: {{ action: receive, channel: {{ $ref: '#/channels/behind' }}, security: [ {{ jwt: [ chat ] }} ] }}
-components: {{ securitySchemes: {{ jwt: {{ type: oauth2, flows: {{}} }} }} }}
+  say: {{ action: receive, channel: {{ $ref: '#/channels/room' }}, security: [ {{ $ref: '#/components/securitySchemes/jwt' }} ] }}
+  hear: {{ action: send, channel: {{ $ref: '#/channels/room' }}, security: [ {{ $ref: '#/components/securitySchemes/jwt' }} ] }}
+  order: {{ action: receive, channel: {{ $ref: '#/channels/behind' }}, security: [ {{ $ref: '#/components/securitySchemes/jwt' }} ] }}
+components: {{ securitySchemes: {{ jwt: {{ type: oauth2, flows: {{}}, scopes: [ chat ] }} }} }}
 x-headwater:
   protocols: [ sse, ws, http ]
   issuers: [ own ]

@@ -33,6 +33,7 @@ mod eventstore;
 mod file_events;
 mod gateway;
 mod gateway_access;
+mod gateway_websub;
 mod grpc;
 mod http;
 mod http_answers;

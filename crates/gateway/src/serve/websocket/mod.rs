@@ -19,7 +19,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::error::CapacityError;
+use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
@@ -219,6 +219,8 @@ fn close_of(error: &Error) -> Option<CloseFrame> {
         }
         Error::Capacity(_) => Some(close(CloseCode::Size, "too much at once")),
         Error::Utf8(_) => Some(close(CloseCode::Invalid, "a text is not UTF-8")),
+        // It has gone without a word.
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,
         Error::Protocol(cause) => Some(close(CloseCode::Protocol, &cause.to_string())),
         _ => None,
     }

@@ -14,6 +14,7 @@ use axum::response::Response;
 use axum::routing::on;
 use gateway::Gateway;
 use gateway::access::{Access, plan};
+use gateway::hub::HubError;
 use gateway::plan::Plan;
 use gateway::registry::{Application, NewKey, Registry, RegistryError, Subscription};
 use gateway::token::{ApiKey, Subject};
@@ -144,6 +145,54 @@ pub(super) const ROUTES: &[Route] = &[
         json!({ "oneOf": [by("jti"), by("user"), by("application")] })
     })])
     .answers(&[Answer::new(200, "It is revoked", OBJECT)]),
+    Route::get(
+        "/gateway/callbacks",
+        Role::Read,
+        "The WebSub subscriptions: callbacks, leases, and how far each has come",
+        |method| on(method, callbacks),
+    )
+    .answers(&[Answer::new(200, "The subscriptions", LIST)]),
+    Route::post(
+        "/gateway/callbacks/{id}/replay",
+        Role::Operate,
+        "Deliver the events of a topic to a callback once more, from a time or a number on",
+        |method| on(method, replay),
+    )
+    .bodies(&[Content::json(|| {
+        json!({
+            "type": "object", "additionalProperties": false,
+            "properties": {
+                "from": { "type": "integer", "minimum": 0, "description": "milliseconds since 1970" },
+                "number": { "type": "integer", "minimum": 1 },
+            },
+        })
+    })])
+    .answers(&[Answer::new(200, "The number from which it begins", OBJECT)]),
+    Route::get(
+        "/gateway/deliveries",
+        Role::Read,
+        "Attempts to deliver to callbacks, the newest first",
+        |method| on(method, deliveries),
+    )
+    .query(&[
+        Param {
+            is_needed: false,
+            ..needed("subscription", "Only those of this subscription")
+        },
+        Param {
+            is_needed: false,
+            schema: || json!({ "type": "integer", "minimum": 1, "maximum": DELIVERIES_MAX }),
+            ..needed("limit", "So many at most")
+        },
+    ])
+    .answers(&[Answer::new(200, "The attempts", LIST)]),
+    Route::post(
+        "/gateway/deliveries/{id}/resend",
+        Role::Operate,
+        "Deliver the event of an attempt once more, now",
+        |method| on(method, resend),
+    )
+    .answers(&[Answer::new(200, "What became of it", OBJECT)]),
     Route::get("/gateway/quota", Role::Read, "What is used of the limits of plans, in the windows that run", |method| {
         on(method, quota)
     })
@@ -182,6 +231,9 @@ fn expires() -> Json {
     json!({ "type": "integer", "minimum": 1, "maximum": EXPIRES_MAX })
 }
 
+/// Attempts of one answer.
+const DELIVERIES_MAX: u32 = 1000;
+
 type Refusal = Box<Response>;
 
 fn bad(message: &str) -> Refusal {
@@ -210,6 +262,19 @@ impl From<RegistryError> for Failed {
             _ => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 tracing::error!(cause, "{error}");
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        };
+        Failed(Box::new(refused(status, &error.to_string())))
+    }
+}
+
+impl From<HubError> for Failed {
+    fn from(error: HubError) -> Failed {
+        let status = match &error {
+            HubError::Missing(_) => StatusCode::NOT_FOUND,
+            _ => {
+                tracing::error!(cause = %error, "the hub failed");
                 StatusCode::INTERNAL_SERVER_ERROR
             }
         };
@@ -603,6 +668,81 @@ async fn quota(State(services): State<Services>) -> Response {
         });
         list(counters.collect())
     }))
+}
+
+async fn callbacks(State(services): State<Services>) -> Response {
+    let read = || {
+        let all = gateway(&services)?.hub().subscriptions()?;
+        let all = all.into_iter().map(|one| {
+            json!({
+                "id": one.id, "api": one.api, "topic": one.topic, "callback": one.callback,
+                "application": one.application, "ends": one.ends, "next": one.next, "head": one.head,
+                "attempts": one.attempts, "due": one.due,
+            })
+        });
+        Ok(list(all.collect()))
+    };
+    answered(read())
+}
+
+async fn replay(State(services): State<Services>, Path(id): Path<String>, body: Body) -> Response {
+    let replay = async {
+        let hub = gateway(&services)?.hub();
+        let fields = Fields::read(body, &["from", "number"]).await?;
+        let of = |name: &str| fields.0.get(name).filter(|value| !value.is_null());
+        let (time, number) = (of("from").map(Json::as_i64), of("number").map(Json::as_u64));
+        if time == Some(None) || number == Some(None) {
+            return Err(Failed(bad("'from' and 'number' are whole numbers")));
+        }
+        let begin = hub.replay(&id, time.flatten(), number.flatten())?;
+        let change = format!("replay to callback {id} from event {begin}");
+        Ok(changed(
+            StatusCode::OK,
+            &json!({ "id": id, "number": begin }),
+            change,
+        ))
+    };
+    answered(replay.await)
+}
+
+async fn deliveries(State(services): State<Services>, RawQuery(query): RawQuery) -> Response {
+    let read = || {
+        let pairs = pairs(query.as_deref());
+        let limit = value(&pairs, "limit").map_or(Ok(100), str::parse::<u32>);
+        let limit = limit
+            .ok()
+            .filter(|limit| (1..=DELIVERIES_MAX).contains(limit));
+        let limit = limit.ok_or_else(|| bad(&format!("'limit' is from 1 to {DELIVERIES_MAX}")))?;
+        let all = gateway(&services)?
+            .hub()
+            .attempts(value(&pairs, "subscription"), limit)?;
+        let all = all.into_iter().map(|one| {
+            json!({
+                "id": one.id, "subscription": one.subscription, "number": one.number, "at": one.at,
+                "attempt": one.attempt, "outcome": one.outcome, "status": one.status, "cause": one.cause,
+            })
+        });
+        Ok(list(all.collect()))
+    };
+    answered(read())
+}
+
+async fn resend(State(services): State<Services>, Path(id): Path<String>) -> Response {
+    let resend = async {
+        let hub = gateway(&services)?.hub();
+        let number = id
+            .parse()
+            .map_err(|_| bad("a delivery is named by its number"))?;
+        let done = hub.resend(number).await?;
+        let json =
+            json!({ "delivered": done.is_taken, "status": done.status, "cause": done.cause });
+        Ok(changed(
+            StatusCode::OK,
+            &json,
+            format!("delivery {id} once more"),
+        ))
+    };
+    answered(resend.await)
 }
 
 fn seconds(time: SystemTime) -> i64 {

@@ -1,0 +1,167 @@
+//! The WebSub hub of the gateway, with curl as publisher and subscriber, and a callback that a kill does not cost
+//! anything.
+
+use std::process::Command;
+
+use serde_json::Value as Json;
+
+use crate::broker::Apps;
+use crate::network::{Got, Running, Stub, curl, eventually, free_port, ok, piped, text};
+
+const DOCUMENT: &str = "asyncapi: 3.0.0
+info: { title: News, version: 1.0.0 }
+channels:
+  topic: { address: '/topics/{topic}' }
+operations:
+  publish: { action: receive, channel: { $ref: '#/channels/topic' } }
+  hear: { action: send, channel: { $ref: '#/channels/topic' } }
+x-headwater:
+  protocols: [ sse, websub ]
+  websub: { digest: sha384, callback-networks: [ '127.0.0.1' ] }
+";
+
+/// Repeats a challenge, and takes everything else.
+fn confirming(got: &Got) -> String {
+    let line = got.head.lines().next().unwrap_or_default();
+    let challenge = line.split("hub.challenge=").nth(1);
+    ok(challenge.map_or("", |rest| rest.split(['&', ' ']).next().unwrap_or_default()))
+}
+
+fn deliveries(callback: &Stub) -> Vec<Got> {
+    let got = callback.got();
+    got.into_iter()
+        .filter(|got| got.head.starts_with("POST "))
+        .collect()
+}
+
+fn start(apps: &Apps, document: &str, http: u16) -> Running {
+    let (gateway, http) = (
+        format!("127.0.0.1:{}", apps.port()),
+        format!("127.0.0.1:{http}"),
+    );
+    let state = apps.path("state");
+    let run = Running::start(&[
+        document,
+        "--gateway",
+        &gateway,
+        "--http",
+        &http,
+        "--state",
+        &state,
+    ]);
+    run.err_has("gateway is listening", 1);
+    run.err_has("ready in", 1);
+    run
+}
+
+fn command(http: u16, args: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    let url = format!("127.0.0.1:{http}");
+    let output = piped(command.arg("gateway").args(args).args(["--url", &url]), b"");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn a_callback_gets_what_is_published_also_over_a_kill() {
+    let callback = Stub::start(free_port(), confirming);
+    let (apps, http) = (Apps::new(free_port(), 0), free_port());
+    let document = apps.path("news.yaml");
+    std::fs::write(&document, DOCUMENT).expect("it can be written");
+    let run = start(&apps, &document, http);
+    let base = format!("http://127.0.0.1:{}/news/1.0.0", apps.port());
+    let topic = format!("{base}/topics/a");
+    // A topic says where its hub is.
+    let (status, head) = curl(&["-I", "-H", "Accept: text/event-stream", &topic]);
+    assert_eq!(status, "200");
+    assert!(
+        head.contains(&format!("<{base}>; rel=\"hub\", <{topic}>; rel=\"self\"")),
+        "{head}"
+    );
+    let own = format!("hub.callback=http://127.0.0.1:{}/c?x=1", callback.port);
+    let named = format!("hub.topic={topic}");
+    let form = [
+        "--data-urlencode",
+        &own,
+        "--data-urlencode",
+        &named,
+        "-d",
+        "hub.secret=s&foo=bar",
+    ];
+    let subscribe = [&form[..], &["-d", "hub.mode=subscribe", &base]].concat();
+    let (status, said) = curl(&subscribe);
+    assert_eq!((status.as_str(), said.as_str()), ("202", ""));
+    run.err_has("subscription changed", 1);
+    // What is wrong is said in plain text.
+    let (status, said) = curl(&[&form[..], &["-d", "hub.mode=x", &base]].concat());
+    assert!(
+        status == "400" && said.contains("neither"),
+        "{status} {said}"
+    );
+    let (status, _) = curl(&["-H", "Content-Type: application/json", "-d", "{}", &base]);
+    assert_eq!(status, "415");
+    let private = "hub.callback=http://10.0.0.1/&hub.mode=subscribe&hub.topic=/topics/a";
+    assert_eq!(curl(&["-d", private, &base]).0, "403");
+    assert_eq!(curl(&[&base]).0, "405");
+    // Three kinds, each with its type, signed.
+    for (kind, body) in [
+        ("text/html", "<p>a"),
+        ("text/plain", "b"),
+        ("application/json", "{\"c\":1}"),
+    ] {
+        let kind = format!("Content-Type: {kind}");
+        assert_eq!(curl(&["-H", &kind, "-d", body, &topic]).0, "202");
+    }
+    eventually("three events", || deliveries(&callback).len() == 3);
+    let got = deliveries(&callback);
+    let bodies: Vec<&str> = got.iter().map(|got| got.body.as_str()).collect();
+    assert_eq!(bodies, ["<p>a", "b", "{\"c\":1}"]);
+    assert!(got[0].has("content-type: text/html") && got[2].has("content-type: application/json"));
+    assert!(
+        got[0]
+            .head
+            .to_ascii_lowercase()
+            .contains("x-hub-signature: sha384="),
+        "{}",
+        got[0].head
+    );
+    let port = callback.port;
+    drop(callback);
+    for number in 0..5 {
+        assert_eq!(curl(&["-d", &format!("missed {number}"), &topic]).0, "202");
+    }
+    let callbacks = || -> Json {
+        serde_json::from_str(&command(http, &["callbacks", "--json"])).expect("JSON")
+    };
+    eventually("a pause", || callbacks()["items"][0]["due"].is_number());
+    let one = callbacks()["items"][0].clone();
+    assert_eq!(
+        (&one["next"], &one["head"]),
+        (&4.into(), &9.into()),
+        "{one}"
+    );
+    run.kill();
+    // Both are back, and nothing is lost.
+    let callback = Stub::start(port, confirming);
+    let run = start(&apps, &document, http);
+    eventually("what it missed", || deliveries(&callback).len() >= 5);
+    let bodies: Vec<String> = deliveries(&callback)
+        .into_iter()
+        .map(|got| got.body)
+        .collect();
+    let missed: Vec<String> = (0..5).map(|number| format!("missed {number}")).collect();
+    assert!(bodies.ends_with(&missed), "{bodies:?}");
+    let id = one["id"].as_str().expect("an id");
+    let said = command(http, &["deliveries", "replay", id, "--number", "8"]);
+    assert_eq!(said, "events from 8 on are delivered once more\n");
+    let count = bodies.len();
+    eventually("the last once more", || {
+        deliveries(&callback).len() == count + 1
+    });
+    let listed = command(http, &["deliveries"]);
+    assert!(
+        listed.contains("delivered") && listed.contains("away"),
+        "{listed}"
+    );
+    run.stop();
+}
