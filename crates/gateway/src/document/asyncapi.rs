@@ -151,6 +151,7 @@ fn servers<'d>(reader: &mut Reader<'d>, is_three: bool, api: &mut Api) -> Server
             sse: true,
             websocket: true,
             http: true,
+            websub: false,
         };
     }
     api.protocols = protocols;
@@ -421,14 +422,5 @@ fn unused(reader: &mut Reader<'_>, drafted: &[Drafted]) {
                 "add an operation: 'send' lets clients hear it, 'receive' lets them publish",
             ));
         }
-    }
-}
-
-/// Does a value hold anything?
-pub(super) fn is_empty(node: &Node) -> bool {
-    match &node.value {
-        Value::List(items) => items.is_empty(),
-        Value::Map(entries) => entries.is_empty(),
-        Value::Scalar { .. } => node.is_null(),
     }
 }

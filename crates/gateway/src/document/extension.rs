@@ -7,7 +7,7 @@ use lang::quantity::size_text;
 use lang::span::Span;
 
 use super::StreamPlace;
-use super::asyncapi::{Drafted, is_empty};
+use super::asyncapi::Drafted;
 use super::quantity::duration;
 use super::reader::{Reader, fault};
 use super::tree::{Key, Node};
