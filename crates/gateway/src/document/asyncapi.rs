@@ -8,7 +8,7 @@ use lang::span::Span;
 use super::StreamPlace;
 use super::extension;
 use super::reader::{Reader, fault};
-use super::tree::{Node, Value};
+use super::tree::Node;
 use crate::model::{Address, Api, Binding, History, Operation, Protocols, Slow, Topic, bases_of};
 use check::codes::api as code;
 
