@@ -385,8 +385,8 @@ impl Meter {
                     });
                 }
             }
-            let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
-            account.message_max = least(account.message_max, limits.message);
+            let message = account.message_max.into_iter().chain(limits.message);
+            account.message_max = message.min();
             account.duration = account.duration.into_iter().chain(limits.duration).min();
             if let Some(count) = limits.connections {
                 slots.push((format!("{}\u{1f}{whose}", level.name()), level, count));
