@@ -167,6 +167,11 @@ impl Slow {
 pub struct Origins(pub Vec<String>);
 
 impl Origins {
+    /// May pages of any origin?
+    pub fn is_any(&self) -> bool {
+        self.0.iter().any(|origin| origin == "*")
+    }
+
     /// May a page of `origin` use an API that it calls `host`? Without a word those of the same host may.
     pub fn allow(&self, origin: &str, host: Option<&str>) -> bool {
         if self.0.is_empty() {

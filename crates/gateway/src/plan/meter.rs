@@ -385,7 +385,8 @@ impl Meter {
                     });
                 }
             }
-            account.message_max = account.message_max.into_iter().chain(limits.message).min();
+            let message = account.message_max.into_iter().chain(limits.message);
+            account.message_max = message.min();
             account.duration = account.duration.into_iter().chain(limits.duration).min();
             if let Some(count) = limits.connections {
                 slots.push((format!("{}\u{1f}{whose}", level.name()), level, count));

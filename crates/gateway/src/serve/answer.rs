@@ -91,8 +91,12 @@ pub(super) fn preflight(headers: &HeaderMap) -> Answer {
     answer
 }
 
-/// A page of this origin may read the answer, also with a cookie.
-pub(super) fn allow_origin(into: &mut HeaderMap, origin: HeaderValue) {
+/// A page of this origin may read the answer; also one to which its browser adds a cookie, unless any page may.
+pub(super) fn allow_origin(into: &mut HeaderMap, origin: HeaderValue, is_any: bool) {
+    if is_any {
+        into.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        return;
+    }
     into.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     let credentials = HeaderValue::from_static("true");
     into.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, credentials);

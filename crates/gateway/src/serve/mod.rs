@@ -276,12 +276,13 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Arc<Peer>) -> A
         }
     }
     let links = websub::links(headers, &found, request.uri().path(), peer);
+    let is_any = found.served.api.origins.is_any();
     let mut answer = dispatch(request, found, port, peer).await;
     if let Some((name, value)) = links {
         answer.headers_mut().append(name, value);
     }
     if let Some(origin) = origin {
-        answer::allow_origin(answer.headers_mut(), origin);
+        answer::allow_origin(answer.headers_mut(), origin, is_any);
     }
     answer
 }
@@ -313,8 +314,13 @@ async fn dispatch(
     let (topic, _) = &found.served.topics[found.topic];
     let can_hear = topic.subscribe.is_some() && protocols.sse;
     let can_publish = topic.publish.is_some() && protocols.http;
-    if websocket::is_asked(&request) && protocols.websocket {
-        return websocket::answer(request, found, port, peer).await;
+    if websocket::is_asked(&request) {
+        if protocols.websocket {
+            return websocket::answer(request, found, port, peer).await;
+        }
+        port.gateway.counts.refused.method.add(1);
+        let why = "this API does not speak WebSocket: 'ws' is not among its protocols";
+        return refused(StatusCode::METHOD_NOT_ALLOWED, why);
     }
     match *request.method() {
         Method::GET | Method::HEAD if can_hear => sse::answer(request, found, port, peer).await,
