@@ -15,11 +15,11 @@ use connect::shared::Shared;
 use tokio::sync::watch;
 
 use crate::access::Access;
+use crate::backends::Backends;
 use crate::counts::Counts;
 use crate::hub::{Hub, HubError};
 use crate::model::{Address, Api, Binding, History, Operation, Slow, Topic, segments_of};
 use crate::ring::End;
-use crate::serve::Backends;
 use crate::topic::{InletState, TopicState};
 
 /// The version of an API that only connectors name, and without one.

@@ -9,6 +9,7 @@
 //! bounded. Never: a token or key in a log line, an answer or a metric.
 
 pub mod access;
+mod backends;
 mod counts;
 pub mod document;
 mod gateway;

@@ -74,7 +74,7 @@ pub(super) fn read<'d>(reader: &mut Reader<'d>, file: &str) -> Read<'d> {
         .iter()
         .any(|t| needs_issuer(&t.subscribe) || needs_issuer(&t.publish));
     if is_secured && api.issuers.is_empty() && !servers.has_keys {
-        let at = servers.secured.unwrap_or_else(|| reader.root.span);
+        let at = servers.secured.unwrap_or(reader.root.span);
         let found = fault(
             code::NO_ISSUER,
             format!("API '{name}' asks for tokens, and names no issuer of any"),

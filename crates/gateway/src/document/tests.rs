@@ -192,6 +192,15 @@ fn what_is_not_known_is_named_with_what_is_near() {
         "  protocols: [ mqtt ]\n",
         "E1007: there is no protocol 'mqtt'",
     );
+    check(
+        "  websub: { digest: md5 }\n",
+        "E1004: there is no digest \"md5\"",
+    );
+    check("  plans: { P: { evnts: 1/s } }\n", "E1004: plan 'P'");
+    check(
+        "  issuers: [ { issuer: i, algorithms: [ none ] } ]\n",
+        "E1004: there is no algorithm 'none'",
+    );
     check("  heartbeat: 0s\n", "E1004: 'heartbeat' is '0s'");
     check("  context: '/{a}'\n", "E1004: 'context' is '/{a}'");
 }

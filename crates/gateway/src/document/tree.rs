@@ -22,6 +22,9 @@ const NODES_MAX: usize = 100_000;
 /// Levels of a document.
 const DEPTH_MAX: usize = 64;
 
+/// What is wrong with a document, so that it is not read on.
+type Fault = Box<Diagnostic>;
+
 /// A value, and where it stands.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
@@ -143,10 +146,10 @@ impl Node {
 ///
 /// # Errors
 /// It is no YAML, or larger or deeper than is read.
-pub(crate) fn parse(text: &str) -> Result<Node, Box<Diagnostic>> {
+pub(crate) fn parse(text: &str) -> Result<Node, Fault> {
     if text.len() > BYTES_MAX {
         let said = format!("the document has more than {BYTES_MAX} bytes");
-        return Err(Box::new(fault(&said, Span::new(0, 0), "too long")));
+        return Err(fault(&said, Span::new(0, 0), "too long"));
     }
     let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
     let offsets = Offsets::new(&text[start..], start);
@@ -158,30 +161,30 @@ pub(crate) fn parse(text: &str) -> Result<Node, Box<Diagnostic>> {
             let at = offsets.byte(error.marker().index());
             let end = text.ceil_char_boundary(at as usize + 1);
             let at = Span::new(at, end as u32);
-            Box::new(fault(
+            fault(
                 &format!("the document is neither YAML nor JSON: {}", error.info()),
                 at,
                 "here",
-            ))
+            )
         })?;
         let span = offsets.span(&at);
         if matches!(event, Event::DocumentStart(_)) {
             documents += 1;
             if documents > 1 {
                 let said = "there is more than one document in the file";
-                return Err(Box::new(fault(said, span, "another one begins here")));
+                return Err(fault(said, span, "another one begins here"));
             }
         }
-        builder.take(event, span).map_err(Box::new)?;
+        builder.take(event, span)?;
     }
     builder.root.ok_or_else(|| {
         let said = "the document is empty";
-        Box::new(fault(said, Span::new(0, 0), "nothing is here"))
+        fault(said, Span::new(0, 0), "nothing is here")
     })
 }
 
-fn fault(message: &str, span: Span, label: &str) -> Diagnostic {
-    Diagnostic {
+fn fault(message: &str, span: Span, label: &str) -> Fault {
+    Box::new(Diagnostic {
         code: code::SYNTAX,
         severity: Severity::Error,
         kind: Kind::Syntax,
@@ -191,7 +194,7 @@ fn fault(message: &str, span: Span, label: &str) -> Diagnostic {
         related: Vec::new(),
         help: None,
         fix: None,
-    }
+    })
 }
 
 /// From characters, in which the parser counts, to bytes.
@@ -251,7 +254,7 @@ struct Open {
 }
 
 impl Builder {
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Diagnostic> {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Fault> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_plain = style == ScalarStyle::Plain
@@ -285,7 +288,7 @@ impl Builder {
         }
     }
 
-    fn begin(&mut self, value: Value, span: Span, anchor: usize) -> Result<(), Diagnostic> {
+    fn begin(&mut self, value: Value, span: Span, anchor: usize) -> Result<(), Fault> {
         if self.open.len() >= DEPTH_MAX {
             let said = format!("the document is nested more than {DEPTH_MAX} levels deep");
             return Err(fault(&said, span, "too deep"));
@@ -299,7 +302,7 @@ impl Builder {
         Ok(())
     }
 
-    fn end(&mut self, span: Span) -> Result<(), Diagnostic> {
+    fn end(&mut self, span: Span) -> Result<(), Fault> {
         let Some(open) = self.open.pop() else {
             return Ok(());
         };
@@ -311,7 +314,7 @@ impl Builder {
     }
 
     /// Puts a complete value of so many values where it belongs.
-    fn add(&mut self, node: Node, anchor: usize, nodes: usize) -> Result<(), Diagnostic> {
+    fn add(&mut self, node: Node, anchor: usize, nodes: usize) -> Result<(), Fault> {
         self.nodes += nodes;
         if self.nodes > NODES_MAX {
             return Err(too_many(node.span));
@@ -331,7 +334,7 @@ impl Builder {
                     if let Some((first, _)) = entries.iter().find(|(own, _)| own.name == key.name) {
                         let said = format!("the key '{}' is written twice", key.name);
                         let fault = fault(&said, key.span, "again here");
-                        return Err(fault.related(first.span, "first written here"));
+                        return Err(Box::new(fault.related(first.span, "first written here")));
                     }
                     entries.push((key, node));
                 }
@@ -342,7 +345,7 @@ impl Builder {
     }
 }
 
-fn key(node: Node) -> Result<Key, Diagnostic> {
+fn key(node: Node) -> Result<Key, Fault> {
     match node.value {
         Value::Scalar { text, .. } => Ok(Key {
             name: text,
@@ -352,7 +355,7 @@ fn key(node: Node) -> Result<Key, Diagnostic> {
     }
 }
 
-fn too_many(span: Span) -> Diagnostic {
+fn too_many(span: Span) -> Fault {
     let said = format!("the document has more than {NODES_MAX} values");
     fault(&said, span, "here")
 }

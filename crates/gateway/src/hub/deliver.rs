@@ -129,7 +129,7 @@ pub(super) struct Subscription {
     live: Mutex<Live>,
 }
 
-/// What changes of a subscription.
+/// What changes of a subscription. Whoever holds this lock and that of the hub's state has taken the latter first.
 struct Live {
     saved: Saved,
     key: Option<ring::hmac::Key>,
@@ -772,16 +772,23 @@ impl Hub {
             (None, Some(number)) => number,
             (None, None) => 1,
         };
-        {
+        let due = {
             let mut live = lock(&one.live);
             live.saved.next = from;
             live.tries = Tries::default();
+            match live.at {
+                Where::Waiting(due) => Some(due),
+                _ => None,
+            }
+        };
+        let was_waiting = {
             let mut state = lock(&self.state);
             state.cursors.insert(one.id.clone(), from);
-            if let Where::Waiting(due) = live.at {
-                state.waits.remove(&(due, one.id.clone()));
-                live.at = Where::Idle;
-            }
+            due.is_some_and(|due| state.waits.remove(&(due, one.id.clone())))
+        };
+        if was_waiting {
+            // Nobody else changes the place of one that has left the waits by this hand.
+            lock(&one.live).at = Where::Idle;
         }
         self.flush();
         self.queue(&one);

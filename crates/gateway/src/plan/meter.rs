@@ -385,8 +385,8 @@ impl Meter {
                     });
                 }
             }
-            let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
-            account.message_max = least(account.message_max, limits.message);
+            let message = account.message_max.into_iter().chain(limits.message);
+            account.message_max = message.min();
             account.duration = account.duration.into_iter().chain(limits.duration).min();
             if let Some(count) = limits.connections {
                 slots.push((format!("{}\u{1f}{whose}", level.name()), level, count));
@@ -442,26 +442,43 @@ impl Meter {
         }
     }
 
-    /// What was used in the windows that run.
+    /// What was used in the windows that run. Of a counter that nobody has asked for since the start that is all that
+    /// was reserved before.
     pub fn usage(&self, now: SystemTime) -> Vec<Usage> {
         let counters: Vec<Arc<Counter>> = lock(&self.shared.counters).values().cloned().collect();
-        let usage = counters.into_iter().filter_map(|counter| {
+        let counted = counters.into_iter().map(|counter| {
             let count = lock(&counter.count);
-            let is_current = count.window >= counter.window.index(now);
-            let mut parts: Vec<&str> = counter.name.split('\u{1f}').collect();
-            let (window, what) = (
-                parts.pop().unwrap_or_default(),
-                parts.pop().unwrap_or_default(),
-            );
-            let (level, of) = parts.split_first().unwrap_or((&"", &[]));
-            is_current.then(|| Usage {
+            (
+                counter.name.clone(),
+                count.window,
+                count.used,
+                count.reserved,
+            )
+        });
+        let mut all: Vec<(String, i64, u64, u64)> = counted.collect();
+        let kept = lock(&self.shared.kept);
+        all.extend(kept.values().map(|kept| {
+            (
+                kept.counter.clone(),
+                kept.window,
+                kept.reserved,
+                kept.reserved,
+            )
+        }));
+        drop(kept);
+        let usage = all.into_iter().filter_map(|(name, index, used, reserved)| {
+            let mut parts: Vec<&str> = name.split('\u{1f}').collect();
+            let (text, what) = (parts.pop()?, parts.pop()?);
+            let (level, of) = parts.split_first()?;
+            let window = Window::parse(text)?;
+            (index >= window.index(now)).then(|| Usage {
                 level: (*level).to_owned(),
                 of: of.join(" ").trim().to_owned(),
                 what: what.to_owned(),
-                window: window.to_owned(),
-                used: count.used,
-                reserved: count.reserved,
-                reset: counter.window.end(count.window),
+                window: text.to_owned(),
+                used,
+                reserved,
+                reset: window.end(index),
             })
         });
         let mut usage: Vec<Usage> = usage.collect();

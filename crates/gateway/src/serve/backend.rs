@@ -2,14 +2,12 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use bytes::Bytes;
-use connect::net::ClientTls;
 use connect::net::events::{Event, Parser, write_data};
-use connect::net::http_client::{AnswerBody, Client, ClientOptions, OutgoingRequest};
+use connect::net::http_client::{AnswerBody, OutgoingRequest};
 use connect::url::Url;
 use hyper::body::Incoming;
 use hyper::header::{
@@ -30,35 +28,11 @@ use crate::model::encode_segment;
 use crate::ring::From;
 use crate::token::strip_query;
 
-/// Longest wait for a connection to a backend, and for the head of its answer.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
-const ANSWER_MAX: Duration = Duration::from_secs(15);
-
 /// Longest answer to what is published.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// Pieces of a backend that wait for one client.
 const WAITING_MAX: usize = 16;
-
-/// The connections to backends.
-#[derive(Default)]
-pub(crate) struct Backends(OnceLock<Result<Client, String>>);
-
-impl Backends {
-    pub fn client(&self) -> io::Result<&Client> {
-        let client = self.0.get_or_init(|| {
-            Ok(Client::new(ClientOptions {
-                connect_timeout: Some(CONNECT_MAX),
-                idle_timeout: Some(ANSWER_MAX),
-                tls: Some(ClientTls::of_trust(None)?),
-                ..ClientOptions::default()
-            }))
-        });
-        client
-            .as_ref()
-            .map_err(|cause| io::Error::other(cause.clone()))
-    }
-}
 
 /// The URL of a backend with the values of the parameters put in.
 pub(super) fn filled(url: &Url, names: &[String], values: &[String]) -> Url {

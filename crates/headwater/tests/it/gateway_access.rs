@@ -304,7 +304,7 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
     let listed = server.does(&["keys"]) + &server.does(&["apps", "--json"]);
     let log = server.run.err();
     assert!(
-        log.contains("cause=throttled") && log.contains("cause=missing"),
+        log.contains("cause=\"throttled\"") && log.contains("cause=\"missing\""),
         "{log}"
     );
     assert!(!log.contains(&key) && !listed.contains(&key));

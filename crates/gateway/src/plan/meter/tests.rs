@@ -193,6 +193,12 @@ fn a_stop_in_good_order_loses_nothing() {
     assert_eq!(total, 1000);
     // And after it more is noted again before it is used.
     let meter = meter(&json!({"events": "2000/day"}), &notes);
+    let usage = meter.usage(at(0));
+    assert_eq!(
+        (usage.len(), usage[0].used),
+        (1, 1000),
+        "also before anybody asks"
+    );
     let account = meter.account(&key("anna"), at(0));
     taken(&account, 10, at(0));
     meter.settle().expect("noted");

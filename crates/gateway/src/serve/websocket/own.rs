@@ -51,7 +51,7 @@ enum Publishes {
     /// To those who hear the topic.
     Ring,
     /// To the source of an app, with these properties.
-    Inlet(Vec<Value>),
+    Stream(Vec<Value>),
 }
 
 impl Client {
@@ -65,7 +65,7 @@ impl Client {
         let is_own = topic.binding == Binding::Own && !state.has_outlets();
         let publishes = match (&topic.publish, state.inlet()) {
             (None, _) => Publishes::Nowhere,
-            (Some(_), Some(inlet)) => Publishes::Inlet(publish::properties(
+            (Some(_), Some(inlet)) => Publishes::Stream(publish::properties(
                 &inlet,
                 request.headers(),
                 &found,
@@ -74,7 +74,7 @@ impl Client {
             )),
             (Some(_), None) if is_own => Publishes::Ring,
             // Its source comes, or comes again.
-            (Some(_), None) => Publishes::Inlet(Vec::new()),
+            (Some(_), None) => Publishes::Stream(Vec::new()),
         };
         Client {
             topic: Arc::clone(state),
@@ -274,7 +274,7 @@ async fn read(
                 ring.publish(&payload, is_text, "").await;
                 client.topic.bound(ring);
             }
-            Publishes::Inlet(properties) => {
+            Publishes::Stream(properties) => {
                 if hand_over(client, payload, properties).await.is_none() {
                     gateway.counts.refused.busy.add(1);
                     let reason = "the app behind this topic is not running";
