@@ -443,7 +443,7 @@ fn text_limit(bound: &Bound, form: &dyn Fn(&str) -> String) -> Limit<String> {
 fn edits(closeness: Closeness, text: &str) -> u8 {
     match closeness {
         Closeness::Edits(edits) => edits,
-        Closeness::Similarity(part) if part == 0.0 => 0,
+        Closeness::Similarity(0.0) => 0,
         Closeness::Similarity(part) => {
             let edits = f64::from(1.0 - part) * text.chars().count() as f64;
             edits.min(2.0) as u8
