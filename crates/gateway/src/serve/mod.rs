@@ -37,7 +37,6 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-
 use crate::gateway::{Found, Gateway};
 use answer::{Answer, refused};
 
