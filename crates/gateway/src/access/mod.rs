@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
+use connect::retry::Burst;
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use tokio::sync::watch;
@@ -51,7 +52,7 @@ pub struct Access {
     /// By the id of their API.
     verifiers: RwLock<HashMap<String, Arc<Verifier>>>,
     /// Refusals by cause.
-    refused: Mutex<HashMap<&'static str, u64>>,
+    refused: Mutex<HashMap<&'static str, Burst>>,
 }
 
 /// A request as far as it matters here.
@@ -169,7 +170,7 @@ impl Access {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<(&'static str, u64)> = refused
             .iter()
-            .map(|(cause, count)| (*cause, *count))
+            .map(|(cause, burst)| (*cause, burst.all()))
             .collect();
         all.sort_unstable();
         all
@@ -244,13 +245,20 @@ impl Access {
     ) -> Result<Admission, Turned> {
         let admitted = self.admitted(asked, is_stream, now).await;
         if let Err(turned) = &admitted {
-            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-            *refused.entry(turned.cause()).or_default() += 1;
-            drop(refused);
-            let (api, topic, peer) = (&asked.api.name, asked.topic, asked.address);
-            tracing::warn!(api, topic, %peer, cause = turned.cause(), "request to the gateway refused");
+            self.note_refused(&asked.api.name, asked.topic, asked.address, turned);
         }
         admitted
+    }
+
+    /// Counts a refusal by its cause, and says it: of those of one cause a line a second.
+    pub(crate) fn note_refused(&self, api: &str, topic: &str, peer: IpAddr, turned: &Turned) {
+        let cause = turned.cause();
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = refused.entry(cause).or_default().note();
+        drop(refused);
+        if let Some(times) = times {
+            tracing::warn!(api, topic, %peer, cause, times, "request to the gateway refused");
+        }
     }
 
     async fn admitted(

@@ -59,6 +59,10 @@ pub(super) async fn answer(
     let now = SystemTime::now();
     if let Err(turned) = admission.take_one(body.len(), &mut told, now) {
         counts.refused.throttled.add(1);
+        let (topic, _) = &found.served.topics[found.topic];
+        let (api, peer) = (&found.served.api.name, peer.address.ip());
+        let access = &port.gateway.access;
+        access.note_refused(api, topic.address(), peer, &turned);
         return access::answer(&turned, now);
     }
     let mut answer = handed(&head, (body, account), &admission, &found, port, peer).await;
