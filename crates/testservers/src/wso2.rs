@@ -104,6 +104,10 @@ pub fn wso2_agent_or_skip(trust: &str) -> Option<Command> {
 }
 
 /// What `data-agent-config.xml` holds for an agent that trusts the certificates of a store.
+///
+/// A connection that has failed goes back to the agent's pool, and leaves it only when it has been idle for long
+/// enough. As in the agent's defaults (5 s of 30 s) that is less than the time between two tries; else the same
+/// dead connections may be tried again for minutes.
 pub fn wso2_agent_config(trust: &str) -> String {
     let agents = [("Thrift", "thrift"), ("Binary", "binary")].map(|(name, package)| {
         format!(
@@ -114,11 +118,11 @@ pub fn wso2_agent_config(trust: &str) -> String {
              <MaxPoolSize>10</MaxPoolSize><SocketTimeoutMS>30000</SocketTimeoutMS>\
              <KeepAliveTimeInPool>20</KeepAliveTimeInPool><ReconnectionInterval>1</ReconnectionInterval>\
              <MaxTransportPoolSize>250</MaxTransportPoolSize><MaxIdleConnections>250</MaxIdleConnections>\
-             <EvictionTimePeriod>5500</EvictionTimePeriod><MinIdleTimeInPool>5000</MinIdleTimeInPool>\
+             <EvictionTimePeriod>300</EvictionTimePeriod><MinIdleTimeInPool>200</MinIdleTimeInPool>\
              <SecureMaxTransportPoolSize>250</SecureMaxTransportPoolSize>\
              <SecureMaxIdleConnections>250</SecureMaxIdleConnections>\
-             <SecureEvictionTimePeriod>5500</SecureEvictionTimePeriod>\
-             <SecureMinIdleTimeInPool>5000</SecureMinIdleTimeInPool></Agent>"
+             <SecureEvictionTimePeriod>300</SecureEvictionTimePeriod>\
+             <SecureMinIdleTimeInPool>200</SecureMinIdleTimeInPool></Agent>"
         )
     });
     format!(
