@@ -9,13 +9,14 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value as Json, json};
 
 use crate::machine;
+use crate::process::Process;
 use crate::report::thousands;
 
 /// One sentence for the list of scenarios.
@@ -32,9 +33,6 @@ const REPLAY_RATE_MIN: f64 = 100_000.0;
 const START_MAX: Duration = Duration::from_secs(60);
 
 const LISTS: usize = 5;
-
-/// Clock ticks per second in `/proc`: fixed by the Linux interface.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Exit code of a run that has rejected events.
 const SOME_REJECTED: i32 = 4;
@@ -128,11 +126,11 @@ impl<'a> Trial<'a> {
         self.write_app("double")?;
         let server = Server::start(self)?;
         let list = self.list(&server)?;
-        let cpu = server.cpu_seconds()?;
+        let cpu = server.process.cpu_seconds()?;
         let begun = Instant::now();
         let replayed = self.ask(&server, &["errors", "replay", "--app", "Shop", "--json"])?;
         let replay = begun.elapsed().as_secs_f64();
-        let replay_cpu = server.cpu_seconds()? - cpu;
+        let replay_cpu = server.process.cpu_seconds()? - cpu;
         ensure!(
             replayed["replayed"] == self.events && replayed["failed_again"] == 0,
             "{replayed}"
@@ -142,8 +140,8 @@ impl<'a> Trial<'a> {
             left["groups"].as_array().is_some_and(Vec::is_empty),
             "{left}"
         );
-        let peak_rss = server.peak_rss()?;
-        server.stop()?;
+        let peak_rss = server.process.peak_rss()?;
+        server.process.stop()?;
         self.verify()?;
         Ok(Measured {
             reject,
@@ -230,7 +228,7 @@ impl<'a> Trial<'a> {
 
 /// A server on the state of a [`Trial`].
 struct Server {
-    child: Child,
+    process: Process,
     port: u16,
 }
 
@@ -239,12 +237,12 @@ impl Server {
         let port = testservers::free_port()?;
         let address = format!("127.0.0.1:{port}");
         let said = fs::File::create(trial.dir.join("said.txt"))?;
-        let child = trial
-            .command(&["run", "shop.siddhi", "--state", "state", "--http", &address])
-            .stdout(Stdio::null())
-            .stderr(said)
-            .spawn()?;
-        let server = Server { child, port };
+        let process = Process::start(
+            trial
+                .command(&["run", "shop.siddhi", "--state", "state", "--http", &address])
+                .stdout(Stdio::null())
+                .stderr(said),
+        )?;
         let deadline = Instant::now() + START_MAX;
         while TcpStream::connect(&address).is_err() {
             ensure!(
@@ -253,57 +251,11 @@ impl Server {
             );
             std::thread::yield_now();
         }
-        Ok(server)
+        Ok(Server { process, port })
     }
 
     fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
-    }
-
-    fn of_proc(&self, file: &str) -> anyhow::Result<String> {
-        Ok(fs::read_to_string(format!(
-            "/proc/{}/{file}",
-            self.child.id()
-        ))?)
-    }
-
-    fn cpu_seconds(&self) -> anyhow::Result<f64> {
-        let stat = self.of_proc("stat")?;
-        // Behind the name, which may hold blanks: state is field 3, utime and stime are 14 and 15.
-        let (_, fields) = stat.rsplit_once(')').context("a name in parentheses")?;
-        let ticks = |at: usize| {
-            fields
-                .split_whitespace()
-                .nth(at)
-                .and_then(|text| text.parse::<f64>().ok())
-        };
-        let ticks = ticks(11).zip(ticks(12)).context("times of the process")?;
-        Ok((ticks.0 + ticks.1) / TICKS_PER_SECOND)
-    }
-
-    fn peak_rss(&self) -> anyhow::Result<u64> {
-        let status = self.of_proc("status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        Ok(kilobytes.context("the kernel says the peak")? * 1024)
-    }
-
-    fn stop(mut self) -> anyhow::Result<()> {
-        let stopped = Command::new("kill")
-            .arg(self.child.id().to_string())
-            .status()?;
-        ensure!(stopped.success(), "the server cannot be stopped");
-        let status = self.child.wait()?;
-        ensure!(status.success(), "the server ended with {status}");
-        Ok(())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Of a run that failed; one that was stopped is gone already.
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 

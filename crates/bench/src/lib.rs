@@ -11,7 +11,9 @@
 pub mod data;
 pub mod engine;
 pub mod errors;
+pub mod gateway;
 pub mod machine;
+pub mod process;
 pub mod receiver;
 pub mod report;
 pub mod run;

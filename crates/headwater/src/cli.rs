@@ -499,10 +499,13 @@ pub struct BenchArgs {
     /// Number of events, instead of the default of the scenario
     #[arg(long, value_name = "N")]
     pub events: Option<u64>,
-    /// With 'engine' and 'state': only cases whose name contains this
+    /// With 'engine', 'state' and 'gateway': only cases whose name contains this
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// With 'engine': measure only this engine, without Java and comparison
+    /// With 'gateway': a fiftieth of the connections for a second, to see that all of it works
+    #[arg(long)]
+    pub quick: bool,
+    /// With 'engine' and 'gateway': measure only Headwater, without comparison
     #[arg(long)]
     pub alone: bool,
     /// Write input and results here and keep them

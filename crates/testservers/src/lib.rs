@@ -13,6 +13,7 @@
 mod debian;
 mod dovecot;
 mod error;
+mod gateway_peers;
 mod kafka;
 mod mariadb;
 mod mongodb;
@@ -39,6 +40,7 @@ mod tool;
 mod wso2;
 
 pub use error::Error;
+pub use gateway_peers::{bun, nginx_with_nchan, wrk};
 pub use mongodb::pymongo;
 pub use place::{Place, cache};
 pub use ports::free_port;

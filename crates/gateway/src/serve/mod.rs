@@ -1,4 +1,5 @@
-//! The listener: connections, requests, and who answers them. This is the way over hyper.
+//! The listener: connections, requests, and who answers them. hyper reads requests and writes their answers; what
+//! becomes a stream of events is taken from it ([`held`]).
 //!
 //! Promises: heads, bodies, waits and connections are bounded; a request is refused with its cause and counted; a
 //! connection that upgrades keeps its place until it ends; a stop tells all streams, so that clients come back.
@@ -7,6 +8,7 @@
 mod access;
 mod answer;
 mod backend;
+mod held;
 mod publish;
 mod shared;
 mod sse;
@@ -15,8 +17,10 @@ mod websocket;
 mod websub;
 
 use std::convert::Infallible;
+use std::error::Error as StdError;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +43,7 @@ use tokio::time::Instant;
 
 use crate::gateway::{Found, Gateway};
 use answer::{Answer, refused};
+use held::Held;
 
 /// Longest head of a request, in bytes, and most headers in it.
 const HEAD_BYTES_MAX: usize = 32 << 10;
@@ -155,6 +160,10 @@ pub(crate) struct Peer {
     pub outgoing: Arc<Outgoing>,
     /// What goes on over the connection after an upgrade.
     pub session: Mutex<Option<JoinHandle<()>>>,
+    /// For an answer that is a stream.
+    held: held::Place,
+    /// No request of the connection was answered yet.
+    is_first: AtomicBool,
     /// Since when the connection waits for a head; `None` while a request is answered.
     waits: Mutex<Option<Instant>>,
 }
@@ -176,17 +185,28 @@ async fn serve(stream: TcpStream, port: Arc<Port>, stopped: watch::Receiver<bool
         is_tls: port.tls.is_some(),
         outgoing: Arc::default(),
         session: Mutex::default(),
+        held: held::Place::default(),
+        is_first: AtomicBool::new(true),
         waits: Mutex::new(Some(Instant::now())),
     });
     // One whose machine is gone takes nothing, and nobody would hear of it for many minutes.
     SockRef::from(&stream).set_tcp_user_timeout(Some(GONE_MAX))?;
+    // In boxes, so that a held stream does not carry them along.
+    let own = stopped.clone();
     let served = match port.tls.clone() {
-        None => serve_line(stream, &port, &peer, stopped).await,
+        None => Box::pin(serve_line(stream, &port, &peer, own)).await,
         Some(tls) => {
-            let line = tls.accept(stream, &port.crowd).await?;
-            serve_line(line, &port, &peer, stopped).await
+            let (port, peer) = (&port, &peer);
+            let served = async move {
+                let line = tls.accept(stream, &port.crowd).await?;
+                serve_line(line, port, peer, own).await
+            };
+            Box::pin(served).await
         }
     };
+    if let Some(held) = served? {
+        return held.run(&peer, stopped).await;
+    }
     let session = peer
         .session
         .lock()
@@ -196,15 +216,16 @@ async fn serve(stream: TcpStream, port: Arc<Port>, stopped: watch::Receiver<bool
         // A panic of it has ended it as well.
         session.await.ok();
     }
-    served
+    Ok(())
 }
 
-async fn serve_line<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+/// Serves a connection to its end, or until it is a stream.
+async fn serve_line<S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static>(
     line: S,
     port: &Arc<Port>,
     peer: &Arc<Peer>,
     mut stopped: watch::Receiver<bool>,
-) -> ServedLine {
+) -> Result<Option<Held>, Box<dyn StdError + Send + Sync>> {
     let mut server = http1::Builder::new();
     server
         .timer(TokioTimer::new())
@@ -216,25 +237,34 @@ async fn serve_line<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let (port, peer) = (Arc::clone(&own_port), Arc::clone(&own_peer));
         async move {
             peer.set_waits(None);
-            let answer = respond(request, &port, &peer).await;
+            let mut answer = respond(request, &port, &peer).await;
+            // Behind another answer, what hyper has not written of that one would be lost.
+            if peer.is_first.swap(false, Ordering::Relaxed) && answer.body().is_stream() {
+                answer = peer.held.leave(answer).await;
+            }
             peer.set_waits(Some(Instant::now()));
             Ok::<_, Infallible>(answer)
         }
     });
-    let line = Observed::new(line, Arc::clone(&peer.outgoing));
+    let (line, lender) = held::lend(Observed::new(line, Arc::clone(&peer.outgoing)));
     let connection = server
         .serve_connection(TokioIo::new(line), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
-        served = &mut connection => return Ok(served?),
-        () = peer.outgoing.is_cut() => return Ok(()),
+        served = &mut connection => return Ok(served.map(|()| None)?),
+        answer = peer.held.left() => {
+            let line = lender.take();
+            return Ok(line.map(|line| Held { line: Box::new(line), answer }));
+        }
+        () = peer.outgoing.is_cut() => return Ok(None),
         // An answer without end is not waited for.
-        () = port.crowd.gives_way(|| peer.waits()) => return Ok(()),
+        () = port.crowd.gives_way(|| peer.waits()) => return Ok(None),
         _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
     }
     connection.as_mut().graceful_shutdown();
-    Ok(tokio::time::timeout(STOP_GRACE, connection).await??)
+    tokio::time::timeout(STOP_GRACE, connection).await??;
+    Ok(None)
 }
 
 /// Finds who answers a request.

@@ -34,6 +34,22 @@ pub(crate) enum Body {
     Piped(Box<Piped>),
 }
 
+impl Body {
+    pub fn is_stream(&self) -> bool {
+        !matches!(self, Body::Full(_))
+    }
+
+    /// What of a stream is written next; `None`: it has ended.
+    pub fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        match self {
+            // It is no stream.
+            Body::Full(_) => Poll::Ready(None),
+            Body::Events(events) => events.poll_piece(context),
+            Body::Piped(piped) => piped.poll_piece(context),
+        }
+    }
+}
+
 impl HttpBody for Body {
     type Data = Bytes;
     type Error = Infallible;
@@ -42,12 +58,13 @@ impl HttpBody for Body {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let piece = match self.get_mut() {
-            Body::Full(full) => return Pin::new(full).poll_frame(context),
-            Body::Events(events) => ready!(events.poll_piece(context)),
-            Body::Piped(piped) => ready!(piped.poll_piece(context)),
-        };
-        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+        match self.get_mut() {
+            Body::Full(full) => Pin::new(full).poll_frame(context),
+            stream => {
+                let piece = ready!(stream.poll_piece(context));
+                Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+            }
+        }
     }
 
     fn is_end_stream(&self) -> bool {

@@ -19,6 +19,7 @@ const BENCHES: &[(&str, &str, fn(&BenchArgs) -> anyhow::Result<Found>)] = &[
     ("engine", bench::engine::ABOUT, engine),
     ("state", bench::state::ABOUT, state),
     ("errors", bench::errors::ABOUT, errors),
+    ("gateway", bench::gateway::ABOUT, gateway),
 ];
 
 /// What a run has found.
@@ -127,6 +128,22 @@ fn errors(args: &BenchArgs) -> anyhow::Result<Found> {
     Ok(Found {
         json: report.to_json(env!("HEADWATER_COMMIT")),
         words: report.in_words(),
+        is_right: report.is_right(),
+    })
+}
+
+fn gateway(args: &BenchArgs) -> anyhow::Result<Found> {
+    let report = bench::gateway::run(&bench::gateway::GatewayOptions {
+        binary: binary()?,
+        runs: args.runs as usize,
+        only: args.only.clone(),
+        is_quick: args.quick,
+        is_alone: args.alone,
+        progress,
+    })?;
+    Ok(Found {
+        json: report.to_json(env!("HEADWATER_COMMIT")),
+        words: report.in_words(env!("HEADWATER_COMMIT")),
         is_right: report.is_right(),
     })
 }

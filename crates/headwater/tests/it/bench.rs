@@ -116,3 +116,31 @@ fn a_chain_of_three_apps_leads_from_a_topic_to_requests() {
         assert_eq!(verified["requests_of_different_events"], 2000, "{verified}");
     }
 }
+
+/// All loads, with few clients: each of them verifies what it heard.
+#[test]
+fn the_gateway_under_each_load() {
+    long_test!();
+    let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args([
+            "bench", "gateway", "--quick", "--alone", "--runs", "1", "--json",
+        ])
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let report: Json = serde_json::from_slice(&output.stdout).expect("a report");
+    let cases = report["cases"].as_array().expect("cases");
+    let figures = |case: &Json| case["servers"][0]["runs"][0].clone();
+    assert_eq!(cases.len(), 9);
+    for case in cases {
+        let (name, figures) = (&case["case"], figures(case));
+        assert!(
+            figures.as_object().is_some_and(|f| f.len() > 1),
+            "{name}: {figures}"
+        );
+    }
+    let failed = figures(&cases[7]);
+    assert_eq!(failed["cells with an error"], 0.0, "{failed}");
+}

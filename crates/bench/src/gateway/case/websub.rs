@@ -1,0 +1,172 @@
+//! The published scenario of WebSub: an event of 8 kB to ten thousand callbacks, each with a secret of its own.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+
+use super::{Against, Bar, Case, Spent, figure};
+use crate::gateway::Bench;
+use crate::gateway::callbacks::{Callbacks, secret};
+use crate::gateway::crowd::message;
+use crate::gateway::peer::{Peer, Site};
+use crate::gateway::report::Figure;
+
+const CALLBACKS: usize = 10_000;
+const ORIGINS: usize = 200;
+const EVENT_BYTES: usize = 8_000;
+
+/// Events that are measured, after one that has made the connections.
+const EVENTS: u32 = 5;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const SECONDS: &str = "seconds for 10,000 callbacks";
+const GROWN: &str = "memory grown, MB";
+
+pub(in crate::gateway) static WEBSUB: Case = Case {
+    name: "seed-websub",
+    about: "an event of 8 kB to 10,000 callbacks at 200 origins, each signed with a secret of its own, connections warm; \
+            wrk posts the same bytes unsigned over 256 connections",
+    peers: &[Peer::Headwater, Peer::Wrk],
+    measure: websub,
+    bars: &[
+        Bar {
+            figure: SECONDS,
+            against: Against::Peer(Peer::Wrk),
+            must: 4.0,
+            target: Some(2.0),
+            moonshot: None,
+            is_floor: false,
+        },
+        Bar {
+            figure: GROWN,
+            against: Against::Itself,
+            must: 64.0,
+            target: None,
+            moonshot: None,
+            is_floor: false,
+        },
+    ],
+};
+
+const DOCUMENT: &str = "asyncapi: 3.0.0
+info: { title: Bench, version: 1.0.0 }
+channels:
+  t: { address: /t }
+operations:
+  say: { action: receive, channel: { $ref: '#/channels/t' } }
+  hear: { action: send, channel: { $ref: '#/channels/t' } }
+x-headwater:
+  protocols: [ websub ]
+  websub: { callback-networks: [ '127.0.0.0/8' ] }
+";
+
+fn websub(bench: &Bench<'_>) -> anyhow::Result<Vec<Figure>> {
+    let count = bench.connections(CALLBACKS);
+    let callbacks = Callbacks::start(count)?;
+    match bench.peer {
+        Peer::Wrk => wrk(bench, &callbacks),
+        _ => hub(bench, &callbacks, count),
+    }
+}
+
+fn hub(bench: &Bench<'_>, callbacks: &Callbacks, count: usize) -> anyhow::Result<Vec<Figure>> {
+    let site = Site::headwater(&bench.program, bench.dir, &[("bench.yaml", DOCUMENT)])?;
+    subscribe(&site, callbacks, count)?;
+    let mut publisher = site.publisher("/bench/t")?;
+    let mut publish = |event: u32| -> anyhow::Result<f64> {
+        let begun = Instant::now();
+        publisher.post(&message(event.into(), 0, EVENT_BYTES))?;
+        publisher.answered()?;
+        let due = u64::from(event) * count as u64;
+        while callbacks.delivered() < due {
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "{} of {due} were delivered",
+                callbacks.delivered()
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(begun.elapsed().as_secs_f64())
+    };
+    publish(1)?;
+    let (spent, before) = (Spent::begin(&site)?, site.process.pss()?);
+    let mut seconds = 0.0;
+    for event in 2..EVENTS + 2 {
+        seconds += publish(event)?;
+    }
+    callbacks.verify(EVENTS + 1)?;
+    let messages = u64::from(EVENTS) * count as u64;
+    let grown = site.process.pss()?.saturating_sub(before) as f64 / 1e6;
+    let each = seconds / messages as f64 * CALLBACKS as f64;
+    let mut figures = vec![figure(SECONDS, each, 3), figure(GROWN, grown, 1)];
+    figures.extend(spent.figures(&site, messages)?);
+    Ok(figures)
+}
+
+fn subscribe(site: &Site, callbacks: &Callbacks, count: usize) -> anyhow::Result<()> {
+    let mut line = TcpStream::connect(site.address)?;
+    line.set_read_timeout(Some(PATIENCE))?;
+    let mut answer = [0; 4096];
+    for number in 0..count {
+        let form = format!(
+            "hub.mode=subscribe&hub.topic=/t&hub.callback={}&hub.secret={}",
+            callbacks.url(number, ORIGINS),
+            secret(number)
+        );
+        write!(
+            line,
+            "POST /bench HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+             Content-Length: {}\r\n\r\n{form}",
+            site.address,
+            form.len()
+        )?;
+        let read = line.read(&mut answer)?;
+        ensure!(
+            answer[..read].starts_with(b"HTTP/1.1 202"),
+            "a subscription was answered: {}",
+            String::from_utf8_lossy(&answer[..read])
+        );
+    }
+    let begun = Instant::now();
+    while callbacks.confirmed() < count as u64 {
+        ensure!(
+            begun.elapsed() < PATIENCE,
+            "{} of {count} subscriptions were verified",
+            callbacks.confirmed()
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // The last answers are on their way.
+    std::thread::sleep(Duration::from_millis(500));
+    Ok(())
+}
+
+fn wrk(bench: &Bench<'_>, callbacks: &Callbacks) -> anyhow::Result<Vec<Figure>> {
+    let script = bench.dir.join("post.lua");
+    let body = message(0, 0, EVENT_BYTES);
+    std::fs::write(
+        &script,
+        format!(
+            "wrk.method = 'POST'\nwrk.body = '{body}'\nwrk.headers['Content-Type'] = 'application/json'\n"
+        ),
+    )?;
+    let seconds = bench.seconds(5);
+    let output = Command::new(&bench.program)
+        .args(["--threads", "1", "--connections", "256", "--duration"])
+        .arg(format!("{seconds}s"))
+        .arg("--script")
+        .arg(&script)
+        .arg(format!("http://127.0.0.1:{}/raw", callbacks.port))
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.success(), "wrk fails: {said}");
+    let rate = said
+        .lines()
+        .find_map(|line| line.strip_prefix("Requests/sec:"));
+    let rate: f64 = rate.context("wrk says no rate")?.trim().parse()?;
+    Ok(vec![figure(SECONDS, CALLBACKS as f64 / rate, 3)])
+}
