@@ -21,8 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use connect::net::{
-    Crowd, Listening, Observed, Outgoing, STOP_GRACE, Served as ServedLine, ServerTls,
-    SocketOptions,
+    Crowd, Listening, Observed, Outgoing, STOP_GRACE, Served as ServedLine, SocketOptions,
 };
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HOST, HeaderValue, ORIGIN};
@@ -68,16 +67,11 @@ impl Gateway {
     ///
     /// # Errors
     /// Nobody can listen there.
-    pub fn listen(
-        self: &Arc<Gateway>,
-        address: SocketAddr,
-        tls: Option<ServerTls>,
-    ) -> io::Result<Listener> {
+    pub fn listen(self: &Arc<Gateway>, address: SocketAddr) -> io::Result<Listener> {
         let max = connections_max();
         let port = Arc::new(Port {
             gateway: Arc::clone(self),
             crowd: Crowd::new(max),
-            tls,
         });
         let serve = move |stream: TcpStream, stopped| {
             let port = Arc::clone(&port);
@@ -132,12 +126,7 @@ impl Listener {
 
 /// Connections that this process can hold: one may take a second descriptor for its backend.
 fn connections_max() -> u32 {
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits
-        .lines()
-        .find(|line| line.starts_with("Max open files"));
-    let soft = line.and_then(|line| line.split_whitespace().nth(3)?.parse::<u32>().ok());
-    let left = soft.unwrap_or(1024).saturating_sub(DESCRIPTORS_KEPT);
+    let left = crate::descriptors::limit().saturating_sub(DESCRIPTORS_KEPT);
     left.clamp(64, CONNECTIONS_MAX)
 }
 
@@ -145,7 +134,6 @@ fn connections_max() -> u32 {
 pub(crate) struct Port {
     pub gateway: Arc<Gateway>,
     pub crowd: Crowd,
-    tls: Option<ServerTls>,
 }
 
 /// The other end of a connection.
@@ -171,16 +159,17 @@ impl Peer {
 }
 
 async fn serve(stream: TcpStream, port: Arc<Port>, stopped: watch::Receiver<bool>) -> ServedLine {
+    let tls = port.gateway.tls();
     let peer = Arc::new(Peer {
         address: stream.peer_addr()?,
-        is_tls: port.tls.is_some(),
+        is_tls: tls.is_some(),
         outgoing: Arc::default(),
         session: Mutex::default(),
         waits: Mutex::new(Some(Instant::now())),
     });
     // One whose machine is gone takes nothing, and nobody would hear of it for many minutes.
     SockRef::from(&stream).set_tcp_user_timeout(Some(GONE_MAX))?;
-    let served = match port.tls.clone() {
+    let served = match tls {
         None => serve_line(stream, &port, &peer, stopped).await,
         Some(tls) => {
             let line = tls.accept(stream, &port.crowd).await?;
