@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use bytes::Bytes;
 use connect::arrivals::Arrivals;
 use connect::net::gateway::{Attachment, Gateway as Attach, Protocol, TopicFeed, TopicIngress};
-use connect::net::{Ingress, Network};
+use connect::net::{Ingress, Network, ServerTls};
 use connect::shared::Shared;
 use tokio::sync::watch;
 
@@ -35,6 +35,7 @@ pub struct Gateway {
     pub(crate) access: Arc<Access>,
     pub(crate) hub: Arc<Hub>,
     stopping: watch::Sender<bool>,
+    tls: RwLock<Option<ServerTls>>,
     table: RwLock<Arc<Table>>,
     said: Mutex<Said>,
 }
@@ -96,6 +97,7 @@ impl Gateway {
             access,
             hub,
             stopping: watch::Sender::new(false),
+            tls: RwLock::default(),
             table: RwLock::default(),
             said: Mutex::default(),
         }))
@@ -114,6 +116,18 @@ impl Gateway {
     /// What it has counted so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// Speaks TLS with those who connect from now on.
+    pub fn set_tls(&self, tls: ServerTls) {
+        *self.tls.write().unwrap_or_else(PoisonError::into_inner) = Some(tls);
+    }
+
+    pub(crate) fn tls(&self) -> Option<ServerTls> {
+        self.tls
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// This gateway, for what outlives the call.

@@ -11,6 +11,7 @@
 pub mod access;
 mod backends;
 mod counts;
+mod descriptors;
 pub mod document;
 mod gateway;
 pub mod hub;

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use connect::net::Ingress;
 use connect::net::gateway::Protocol;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 
 use crate::model::{History, Slow};
 use crate::ring::{End, Ring};
@@ -25,6 +27,8 @@ pub(crate) struct TopicState {
     pub name: String,
     inner: Mutex<Inner>,
     bytes: Arc<AtomicUsize>,
+    /// Told when a source takes what is published.
+    inlet_came: Notify,
 }
 
 #[derive(Default)]
@@ -78,6 +82,7 @@ impl TopicState {
             name,
             inner: Mutex::default(),
             bytes: Arc::default(),
+            inlet_came: Notify::new(),
         }
     }
 
@@ -169,10 +174,24 @@ impl TopicState {
 
     pub fn set_inlet(&self, inlet: Option<Arc<InletState>>) {
         self.lock().inlet = inlet;
+        self.inlet_came.notify_waiters();
     }
 
     pub fn inlet(&self) -> Option<Arc<InletState>> {
         self.lock().inlet.clone()
+    }
+
+    /// Where what is published goes, as soon as somebody takes it: its app may be made anew just now. `None`: nobody
+    /// does in time.
+    pub async fn inlet_until(&self, until: Instant) -> Option<Arc<InletState>> {
+        loop {
+            let mut came = std::pin::pin!(self.inlet_came.notified());
+            came.as_mut().enable();
+            if let Some(inlet) = self.inlet().filter(|inlet| !inlet.ingress.is_closed()) {
+                return Some(inlet);
+            }
+            timeout_at(until, came).await.ok()?;
+        }
     }
 
     /// Notes that the backend of an address is listened to, until the place is dropped; `None` where it is already.

@@ -4,11 +4,18 @@
 //! Promises: a request is read by the letter of the recommendation, and what is wrong with it is named. Never: a
 //! secret in a message.
 
-use hyper::header::HeaderValue;
+use std::io;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use hyper::header::{HOST, HeaderMap, HeaderValue, USER_AGENT};
+use hyper::{Method, StatusCode};
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::watch;
 
 use crate::net::http_client::headers::{form, hex};
+use crate::net::http_client::{Answer, Client, EgressDenied, OutgoingRequest};
 use crate::url::{Url, decode};
 
 /// The lease of who asks for none, in seconds: ten days.
@@ -16,6 +23,12 @@ pub const LEASE: i64 = 10 * 24 * 60 * 60;
 
 /// The longest lease, so that its end is a time.
 pub const LEASE_MAX: i64 = 2_147_483_647;
+
+/// Pauses before a callback is asked, or sent a payload, once more.
+pub const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
+
+/// Longest answer of a callback to the question that is read, in bytes.
+const ANSWER_BYTES_MAX: usize = 4096;
 
 /// Longest secret in bytes (WebSub 5.1).
 const SECRET_MAX: usize = 199;
@@ -165,6 +178,77 @@ pub fn challenge() -> Option<String> {
     let mut bytes = [0; 16];
     SystemRandom::new().fill(&mut bytes).ok()?;
     Some(hex(&bytes))
+}
+
+/// Asks the callback of a request whether it is meant (WebSub 5.3). Only a callback that cannot be reached is asked
+/// again, and none once `leaving` says so: a question that is under way is waited for, because who has answered it
+/// holds it for done.
+///
+/// # Errors
+/// Why the request does not count, in words.
+pub async fn confirmed(
+    client: &Client,
+    intent: &Intent,
+    leaving: &mut watch::Receiver<bool>,
+) -> Result<(), String> {
+    let challenge = challenge().ok_or("the system provides no random numbers")?;
+    let url = intent.question(&challenge).ok_or("it is not a URL")?;
+    let mut pauses = PAUSES.iter();
+    loop {
+        let cause = match question(client, &url).await {
+            Ok((status, body)) if status.is_success() && body == challenge.as_bytes() => {
+                return Ok(());
+            }
+            Ok((status, _)) if status.is_success() => {
+                return Err("it does not repeat the challenge".to_owned());
+            }
+            Ok((status, _)) => return Err(format!("it answers {status}")),
+            Err(error) if EgressDenied::is_cause(&error) => return Err(error.to_string()),
+            Err(error) => error.to_string(),
+        };
+        let Some(pause) = pauses.next() else {
+            return Err(cause);
+        };
+        tokio::select! {
+            () = tokio::time::sleep(*pause) => {}
+            // Whoever would say it is gone: the same.
+            _ = leaving.wait_for(|is_leaving| *is_leaving) => {
+                return Err(format!("{cause}; the hub stops before it is asked again"));
+            }
+        }
+    }
+}
+
+async fn question(client: &Client, url: &Url) -> io::Result<(StatusCode, Bytes)> {
+    let answer = send(client, &Method::GET, url, &mut HeaderMap::new(), &[]).await?;
+    let status = answer.response.status();
+    let body = client.read_body(answer, ANSWER_BYTES_MAX).await?;
+    Ok((status, body))
+}
+
+/// Sends a request of a hub, to whose headers those are added that every one has.
+///
+/// # Errors
+/// The callback cannot be reached, may not be called, or answers with no HTTP.
+pub async fn send(
+    client: &Client,
+    method: &Method,
+    url: &Url,
+    headers: &mut HeaderMap,
+    body: &[u8],
+) -> io::Result<Answer> {
+    let host = HeaderValue::from_str(&url.host_header()).map_err(io::Error::other)?;
+    headers.insert(HOST, host);
+    headers.insert(USER_AGENT, HeaderValue::from_static("headwater"));
+    let request = OutgoingRequest {
+        method,
+        target: &client.request_target(url)?,
+        headers,
+        extra: None,
+        body,
+        has_length: *method != Method::GET,
+    };
+    client.send(url, &request).await
 }
 
 /// What payloads are signed with (WebSub 7.1).

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use super::call::{Call, call, download_path, write_file};
 use super::client::{client_options, common_headers};
 use super::dispatch::{Load, StartQueue};
-use super::hub::{self, Subscriber};
+use super::hub::Subscriber;
 use super::job::{Endpoint, Failed, Head, Job, undelivered};
 use super::oauth::OAuth;
 use connect::answer::{self, AnswerClass, AnswerCounts};
@@ -645,7 +645,7 @@ impl Shared {
 
     /// Tries a few times; a subscriber says yes by a status of success alone.
     async fn distribute(&self, job: &Job, subscriber: &Subscriber) -> Result<(), Error> {
-        let mut pauses = hub::PAUSES.iter();
+        let mut pauses = connect::net::websub::PAUSES.iter();
         let mut leaving = self.leaving.subscribe();
         loop {
             let answered = self.exchange(job).await;

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 use connect::retry::Burst;
 use hyper::StatusCode;
-use hyper::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::sync::watch;
 
 use rules::is_empty;
@@ -31,6 +31,9 @@ use crate::token::{
 
 /// Name of the file with the keys of the own issuer, in a state directory.
 const ISSUER_FILE: &str = "gateway-issuer.json";
+
+/// Seconds until keys that could not be had are asked for again ([`crate::token::REFETCH_PAUSE`]).
+const KEYS_RETRY: &str = "10";
 
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
@@ -94,13 +97,14 @@ impl Turned {
         }
     }
 
-    /// `WWW-Authenticate`, or the limit and when it begins anew.
+    /// `WWW-Authenticate`, or `Retry-After` where keys cannot be had, or the limit and when it begins anew.
     pub fn add_headers(&self, into: &mut HeaderMap, now: SystemTime) {
         match self {
             Turned::Refused(refusal) => {
                 // It is made of printable characters.
-                if let Ok(value) = HeaderValue::from_str(&refusal.authenticate) {
-                    into.insert(WWW_AUTHENTICATE, value);
+                match HeaderValue::from_str(&refusal.authenticate) {
+                    Ok(value) if !value.is_empty() => drop(into.insert(WWW_AUTHENTICATE, value)),
+                    _ => drop(into.insert(RETRY_AFTER, HeaderValue::from_static(KEYS_RETRY))),
                 }
             }
             Turned::Throttled(denied) => denied.add_headers(into, now),

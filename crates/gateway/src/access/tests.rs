@@ -252,3 +252,14 @@ fn documents_are_judged() {
     .expect_err("none");
     assert!(fault.message.contains("'none'"), "{fault:?}");
 }
+
+#[test]
+fn keys_that_cannot_be_had_are_no_fault_of_the_token() {
+    let turned = Turned::Refused(Refusal::new(Cause::KeysUnavailable));
+    assert_eq!(turned.status(), 503);
+    let mut answer = HeaderMap::new();
+    turned.add_headers(&mut answer, SystemTime::now());
+    assert_eq!(answer[hyper::header::RETRY_AFTER], KEYS_RETRY);
+    assert!(!answer.contains_key(WWW_AUTHENTICATE));
+    assert!(turned.body(SystemTime::now()).contains("come again"));
+}

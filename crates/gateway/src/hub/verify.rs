@@ -1,29 +1,23 @@
 //! Requests to the hub: read, answered 202, and carried out when the callback has said that they are meant.
 
-use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use connect::net::http_client::{Client, EgressDenied};
+use connect::net::http_client::Client;
 use connect::net::websub::{self, Intent, Mode};
 use connect::url::Url;
 use hyper::header::HeaderMap;
 use hyper::{Method, StatusCode};
 use ring::digest::{SHA256, digest};
 
-use super::deliver::{Hub, ask, millis, send};
+use super::request::ask;
 use super::rules::Rules;
 use super::store::{HubError, Place, Saved};
+use super::{Hub, millis};
 use crate::plan::Key;
 
 /// Callbacks that are asked at once; who comes then is told to come again.
 pub(super) const ASKED_MAX: usize = 256;
-
-/// Longest answer of a callback to the question.
-const ANSWER_BYTES_MAX: usize = 4096;
-
-/// Pauses before a callback that cannot be reached is asked once more.
-const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
 /// A request to subscribe, or to end that.
 pub struct Asking<'a> {
@@ -144,7 +138,8 @@ impl Hub {
             client,
         } = accepted;
         let (callback, topic, mode) = (&intent.callback, &intent.topic, intent.mode.name());
-        if let Err(why) = is_meant(&client, &intent).await {
+        let mut stopping = self.stopping.subscribe();
+        if let Err(why) = websub::confirmed(&client, &intent, &mut stopping).await {
             let what = "callback did not confirm the request; subscription unchanged";
             tracing::warn!(callback, topic, mode, why, "{what}");
             return;
@@ -200,37 +195,6 @@ fn saved_of(asking: &Asking<'_>, intent: &Intent, topic: String, rules: &Rules) 
         ends: millis(SystemTime::now()).saturating_add(lease.saturating_mul(1000)),
         next: 1,
     }
-}
-
-/// Does the callback repeat the challenge? Only one that cannot be reached is asked again.
-async fn is_meant(client: &Client, intent: &Intent) -> Result<(), String> {
-    let challenge = websub::challenge().ok_or("the system provides no random numbers")?;
-    let url = intent.question(&challenge).ok_or("it is not a URL")?;
-    let mut pauses = PAUSES.iter();
-    loop {
-        let cause = match question(client, &url).await {
-            Ok((status, body)) if status.is_success() && body == challenge.as_bytes() => {
-                return Ok(());
-            }
-            Ok((status, _)) if status.is_success() => {
-                return Err("it does not repeat the challenge".to_owned());
-            }
-            Ok((status, _)) => return Err(format!("it answers {status}")),
-            Err(error) if EgressDenied::is_cause(&error) => return Err(error.to_string()),
-            Err(error) => error.to_string(),
-        };
-        let Some(pause) = pauses.next() else {
-            return Err(cause);
-        };
-        tokio::time::sleep(*pause).await;
-    }
-}
-
-async fn question(client: &Client, url: &Url) -> io::Result<(StatusCode, bytes::Bytes)> {
-    let answer = send(client, &Method::GET, url, &mut HeaderMap::new(), &[]).await?;
-    let status = answer.response.status();
-    let body = client.read_body(answer, ANSWER_BYTES_MAX).await?;
-    Ok((status, body))
 }
 
 /// Tells a callback that it does not get what it asked for (WebSub 5.2).

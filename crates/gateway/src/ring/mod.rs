@@ -99,6 +99,8 @@ pub(crate) struct Ring {
     state: Mutex<State>,
     /// Told when a reader that is waited for has read.
     room: Notify,
+    /// Told when the first reader has come, and when the last one has gone.
+    audience: Notify,
 }
 
 struct State {
@@ -163,6 +165,7 @@ impl Ring {
                 woken: Vec::new(),
             }),
             room: Notify::new(),
+            audience: Notify::new(),
         }
     }
 
@@ -318,6 +321,19 @@ impl Ring {
         self.lock().seats().count()
     }
 
+    /// Returns when nobody has read for so long.
+    pub async fn deserted(&self, linger: Duration) {
+        loop {
+            let mut changed = std::pin::pin!(self.audience.notified());
+            changed.as_mut().enable();
+            if self.readers() > 0 {
+                changed.await;
+            } else if tokio::time::timeout(linger, changed).await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Since when nobody reads, and nothing was published.
     pub fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
@@ -393,7 +409,11 @@ impl Reader {
                 state.seats.len() - 1
             }
         };
+        let is_first = state.seats().nth(1).is_none();
         drop(state);
+        if is_first {
+            ring.audience.notify_waiters();
+        }
         Reader {
             ring: Arc::clone(ring),
             seat: number,
@@ -471,8 +491,12 @@ impl Drop for Reader {
         state.seats[self.seat] = None;
         state.free.push(self.seat);
         state.used = Instant::now();
+        let is_last = state.seats().next().is_none();
         drop(state);
         self.ring.room.notify_waiters();
+        if is_last {
+            self.ring.audience.notify_waiters();
+        }
     }
 }
 

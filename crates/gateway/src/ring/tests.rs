@@ -227,3 +227,20 @@ fn nothing_is_lost_or_doubled_over_many_returns() {
     assert!(seen.iter().all(|text| !text.starts_with("gap")));
     assert_eq!(seen.len() as u64, ring.lock().head() - 1);
 }
+
+#[tokio::test]
+async fn a_ring_is_deserted_when_its_last_reader_has_gone() {
+    let ring = ring(10, Slow::DropOldest);
+    let one = Reader::new(&ring, &From::Now);
+    let two = Reader::new(&ring, &From::Now);
+    let linger = Duration::from_millis(1);
+    let watching = Arc::clone(&ring);
+    let mut deserted = std::pin::pin!(watching.deserted(linger));
+    let is_read = |waited: Result<(), tokio::time::error::Elapsed>| waited.is_err();
+    drop(one);
+    assert!(is_read(
+        tokio::time::timeout(20 * linger, &mut deserted).await
+    ));
+    drop(two);
+    deserted.await;
+}

@@ -25,8 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use connect::net::{
-    Crowd, Listening, Observed, Outgoing, STOP_GRACE, Served as ServedLine, ServerTls,
-    SocketOptions,
+    Crowd, Listening, Observed, Outgoing, STOP_GRACE, Served as ServedLine, SocketOptions,
 };
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HOST, HeaderValue, ORIGIN};
@@ -73,16 +72,11 @@ impl Gateway {
     ///
     /// # Errors
     /// Nobody can listen there.
-    pub fn listen(
-        self: &Arc<Gateway>,
-        address: SocketAddr,
-        tls: Option<ServerTls>,
-    ) -> io::Result<Listener> {
+    pub fn listen(self: &Arc<Gateway>, address: SocketAddr) -> io::Result<Listener> {
         let max = connections_max();
         let port = Arc::new(Port {
             gateway: Arc::clone(self),
             crowd: Crowd::new(max),
-            tls,
         });
         let serve = move |stream: TcpStream, stopped| {
             let port = Arc::clone(&port);
@@ -137,12 +131,7 @@ impl Listener {
 
 /// Connections that this process can hold: one may take a second descriptor for its backend.
 fn connections_max() -> u32 {
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits
-        .lines()
-        .find(|line| line.starts_with("Max open files"));
-    let soft = line.and_then(|line| line.split_whitespace().nth(3)?.parse::<u32>().ok());
-    let left = soft.unwrap_or(1024).saturating_sub(DESCRIPTORS_KEPT);
+    let left = crate::descriptors::limit().saturating_sub(DESCRIPTORS_KEPT);
     left.clamp(64, CONNECTIONS_MAX)
 }
 
@@ -150,7 +139,6 @@ fn connections_max() -> u32 {
 pub(crate) struct Port {
     pub gateway: Arc<Gateway>,
     pub crowd: Crowd,
-    tls: Option<ServerTls>,
 }
 
 /// The other end of a connection.
@@ -180,9 +168,10 @@ impl Peer {
 }
 
 async fn serve(stream: TcpStream, port: Arc<Port>, stopped: watch::Receiver<bool>) -> ServedLine {
+    let tls = port.gateway.tls();
     let peer = Arc::new(Peer {
         address: stream.peer_addr()?,
-        is_tls: port.tls.is_some(),
+        is_tls: tls.is_some(),
         outgoing: Arc::default(),
         session: Mutex::default(),
         held: held::Place::default(),
@@ -193,7 +182,7 @@ async fn serve(stream: TcpStream, port: Arc<Port>, stopped: watch::Receiver<bool
     SockRef::from(&stream).set_tcp_user_timeout(Some(GONE_MAX))?;
     // In boxes, so that a held stream does not carry them along.
     let own = stopped.clone();
-    let served = match port.tls.clone() {
+    let served = match tls {
         None => Box::pin(serve_line(stream, &port, &peer, own)).await,
         Some(tls) => {
             let (port, peer) = (&port, &peer);

@@ -12,6 +12,7 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};
 use serde_json::Value as Json;
+use tokio::time::Instant;
 
 use super::answer::{Answer, busy, empty, refused};
 use super::{Peer, Port, access, backend};
@@ -19,6 +20,9 @@ use crate::access::Admission;
 use crate::gateway::Found;
 use crate::model::Binding;
 use crate::topic::InletState;
+
+/// Longest wait for the source of an app that is made anew.
+const REMADE_MAX: Duration = Duration::from_secs(5);
 
 /// A client is told to come again when what it has sent could not be taken or saved for so long.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -86,12 +90,18 @@ async fn handed(
         let url = backend::asked(url, head.uri.query());
         return backend::forward(head, body, &url, port, peer).await;
     }
-    if let Some(inlet) = state.inlet() {
+    let is_own = topic.binding == Binding::Own && !state.has_outlets();
+    let inlet = match state.inlet() {
+        Some(inlet) if !inlet.ingress.is_closed() => Some(inlet),
+        None if is_own => None,
+        _ => state.inlet_until(Instant::now() + REMADE_MAX).await,
+    };
+    if let Some(inlet) = inlet {
         let properties = properties(&inlet, &head.headers, found, admission, peer);
         let delivery = Delivery::of(Payload::Utf8(body), properties).holding(account);
         return hand_over(&inlet, delivery, port).await;
     }
-    if topic.binding != Binding::Own || state.has_outlets() {
+    if !is_own {
         counts.refused.busy.add(1);
         return busy("the app behind this topic takes nothing now");
     }

@@ -19,9 +19,6 @@ use crate::topic::TopicState;
 /// How long a backend is listened to when nobody hears it any more: who comes back finds what he has missed.
 const LINGER: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether somebody does.
-const LOOK: Duration = Duration::from_secs(5);
-
 /// Listens to the backend of an address, unless that is done already.
 pub(super) fn ensure(gateway: &Arc<Gateway>, topic: &Arc<TopicState>, values: &[String], url: Url) {
     let Some(place) = topic.begin_upstream(values) else {
@@ -36,22 +33,10 @@ pub(super) fn ensure(gateway: &Arc<Gateway>, topic: &Arc<TopicState>, values: &[
         let mut stopping = gateway.stopping();
         tokio::select! {
             () = listen(&gateway, &ring, &url, &name) => {}
-            () = deserted(&ring) => {}
+            () = ring.deserted(LINGER) => {}
             _ = stopping.wait_for(|is_stopping| *is_stopping) => {}
         }
     });
-}
-
-/// Returns when nobody has heard a ring for a while.
-async fn deserted(ring: &Ring) {
-    let mut alone = Duration::ZERO;
-    while alone < LINGER {
-        tokio::time::sleep(LOOK).await;
-        alone = match ring.readers() {
-            0 => alone + LOOK,
-            _ => Duration::ZERO,
-        };
-    }
 }
 
 async fn listen(gateway: &Gateway, ring: &Ring, url: &Url, topic: &str) {

@@ -83,6 +83,8 @@ impl Cause {
     fn status(self) -> StatusCode {
         match self {
             Cause::Address | Cause::Referrer | Cause::Scope => StatusCode::FORBIDDEN,
+            // The token may be right: its client need not fetch another one.
+            Cause::KeysUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::UNAUTHORIZED,
         }
     }
@@ -95,6 +97,7 @@ impl Cause {
                  'apikey: KEY'"
             }
             Cause::Ambiguous => "the request has more than one access token or API key",
+            Cause::KeysUnavailable => "the access token cannot be checked now: come again",
             Cause::TooLarge => "the access token has more than 16 kB",
             Cause::Expired => "the access token or API key has expired",
             Cause::NotYetValid => "the access token is not valid yet",
@@ -115,15 +118,22 @@ impl fmt::Display for Cause {
 /// The answer to a request that is not let through. It shows nothing of what was sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// 401 or 403.
+    /// 401 or 403; 503 where the token cannot be checked.
     pub status: StatusCode,
     pub cause: Cause,
-    /// The value of `WWW-Authenticate` (RFC 6750, 3).
+    /// The value of `WWW-Authenticate` (RFC 6750, 3); empty where another token is of no help.
     pub authenticate: String,
 }
 
 impl Refusal {
     pub fn new(cause: Cause) -> Refusal {
+        if cause == Cause::KeysUnavailable {
+            return Refusal {
+                status: cause.status(),
+                cause,
+                authenticate: String::new(),
+            };
+        }
         let error = match (cause, cause.status()) {
             // Who has shown nothing is told no error (RFC 6750, 3.1).
             (Cause::Missing, _) => None,
@@ -165,6 +175,7 @@ impl Refusal {
                 900_910,
                 "The access token does not allow you to access the requested resource",
             ),
+            Cause::KeysUnavailable => (900_900, "Unclassified Authentication Failure"),
             Cause::Address | Cause::Referrer => (900_908, "Resource forbidden"),
             _ => (900_901, "Invalid Credentials"),
         };

@@ -329,16 +329,36 @@ fn http_options(args: &RunArgs, state: Option<&Path>) -> Option<HttpOptions> {
     })
 }
 
+/// What the gateway proves itself with.
+fn tls_of(args: &RunArgs) -> Option<TlsFiles> {
+    let (certificate, key) = args.gateway_cert.clone().zip(args.gateway_key.clone())?;
+    Some(TlsFiles { certificate, key })
+}
+
+/// Takes up a certificate that was renewed. One that cannot be read is no reason to go without the one before.
+fn renew_certificate(server: &Server, args: &RunArgs) {
+    let Some((gateway, files)) = server.gateway().zip(tls_of(args)) else {
+        return;
+    };
+    match files.listener() {
+        Ok(tls) => gateway.set_tls(tls),
+        Err(error) => tracing::error!(
+            cause = %error,
+            "cannot read the certificate of the gateway again; the one before stays"
+        ),
+    }
+}
+
 /// Serves the gateway at each of its addresses.
 fn listen(server: &Server, args: &RunArgs) -> anyhow::Result<Vec<Listener>> {
     let Some(gateway) = server.gateway() else {
         return Ok(Vec::new());
     };
-    let tls = args.gateway_cert.clone().zip(args.gateway_key.clone());
-    let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key }.listener());
-    let tls = tls.transpose()?;
+    if let Some(files) = tls_of(args) {
+        gateway.set_tls(files.listener()?);
+    }
     let listen = |address: &SocketAddr| {
-        let listening = gateway.listen(*address, tls.clone());
+        let listening = gateway.listen(*address);
         listening.with_context(|| format!("the gateway cannot listen on {address}"))
     };
     let listeners = args
@@ -531,6 +551,7 @@ fn try_reload(
     args: &RunArgs,
     output: &Output,
 ) -> anyhow::Result<Option<Change>> {
+    renew_certificate(server, args);
     let options = options(args, output)?;
     let Some(apps) = read_apps(args, deployment.folder(), options, output)? else {
         anyhow::bail!("an app has errors: see above");

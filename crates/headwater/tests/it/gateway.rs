@@ -3,11 +3,10 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
 
 use crate::broker::{Apps, key_file};
 use crate::network::script::Script;
-use crate::network::{Running, curl, eventually, free_port, post_all};
+use crate::network::{Reader, Running, curl, eventually, free_port, post_all};
 
 /// An app whose connectors name topics.
 const ATTACHED: &str = "@app:name('Ticks')
@@ -64,6 +63,12 @@ impl Gate {
         format!("http://127.0.0.1:{}{path}", self.apps.port())
     }
 
+    /// Holds a topic open, and writes what comes into the file of this name.
+    fn hears(&self, name: &str, path: &str, args: &[&str]) -> Reader {
+        let url = self.url(path);
+        Reader::open(self.apps.path(name), &[args, &[url.as_str()]].concat())
+    }
+
     #[track_caller]
     fn post(&self, path: &str, body: &str) -> String {
         let (status, said) = curl(&["--data-binary", body, &self.url(path)]);
@@ -71,55 +76,6 @@ impl Gate {
             "202" => status,
             _ => format!("{status} {said}"),
         }
-    }
-}
-
-/// A `curl` that holds a topic open and writes what comes into a file. Gone when dropped.
-struct Hearer {
-    child: Child,
-    path: String,
-}
-
-impl Hearer {
-    fn start(gate: &Gate, name: &str, path: &str, args: &[&str]) -> Hearer {
-        let file = gate.apps.path(name);
-        let child = Command::new("curl")
-            .args(["-sN", "-o", &file, "--max-time", "300"])
-            .args(args)
-            .arg(gate.url(path))
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("curl is installed");
-        let hearer = Hearer { child, path: file };
-        // The first line says that it is there.
-        eventually("the stream", || !hearer.got().is_empty());
-        hearer
-    }
-
-    fn got(&self) -> String {
-        std::fs::read_to_string(&self.path).unwrap_or_default()
-    }
-
-    fn of(&self, field: &str) -> Vec<String> {
-        let text = self.got();
-        let lines = text.lines().filter_map(|line| line.strip_prefix(field));
-        lines.map(str::to_owned).collect()
-    }
-
-    fn data(&self) -> Vec<String> {
-        self.of("data: ")
-    }
-
-    /// Waits for the end of the stream; was it one in order?
-    fn ends(mut self) -> bool {
-        self.child.wait().expect("it can be waited for").success()
-    }
-}
-
-impl Drop for Hearer {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 
@@ -132,8 +88,8 @@ fn a_stream_is_heard_at_the_topics_of_its_connectors() {
     let apps = Apps::new(free_port(), 0);
     let app = apps.write("app", ATTACHED, "");
     let gate = Gate::start(apps, &[&app]);
-    let a = Hearer::start(&gate, "a", "/ticks/1.0.0/symbols/A", &["-i"]);
-    let short = Hearer::start(&gate, "short", "/ticks/symbols/A", &[]);
+    let a = gate.hears("a", "/ticks/1.0.0/symbols/A", &["-i"]);
+    let mut short = gate.hears("short", "/ticks/symbols/A", &[]);
     for (symbol, price) in [("A", "1.5"), ("B", "2.5"), ("A", "3.5")] {
         assert_eq!(gate.post("/ticks/1.0.0/in", &tick(symbol, price)), "202");
     }
@@ -158,14 +114,14 @@ fn a_stream_is_heard_at_the_topics_of_its_connectors() {
     }
     let missed = [tick("A", "4.0"), tick("A", "5.0")];
     let id = format!("Last-Event-ID: {last}");
-    let back = Hearer::start(&gate, "back", "/ticks/symbols/A", &["-H", &id]);
+    let back = gate.hears("back", "/ticks/symbols/A", &["-H", &id]);
     eventually("what was missed", || back.data() == missed);
     let query = format!("/ticks/symbols/A?last-event-id={last}");
-    let browser = Hearer::start(&gate, "browser", &query, &[]);
+    let browser = gate.hears("browser", &query, &[]);
     eventually("what was missed", || browser.data() == missed);
     // An id of another time is a gap, and then all that is held.
     let id = "Last-Event-ID: 1kq2x9w4z7-3";
-    let late = Hearer::start(&gate, "late", "/ticks/symbols/A", &["-H", id]);
+    let late = gate.hears("late", "/ticks/symbols/A", &["-H", id]);
     eventually("a gap", || late.data().len() == 5);
     assert_eq!(late.of("event: "), ["gap"]);
     assert!(
@@ -239,8 +195,8 @@ fn a_document_binds_topics_to_streams_and_changes_while_connections_live() {
     let document = apps.path("ticks.yaml");
     std::fs::write(&document, DOCUMENT).expect("the folder can be written");
     let gate = Gate::start(apps, &[&app, &document]);
-    let a = Hearer::start(&gate, "a", "/ticks/symbols/A", &[]);
-    let chat = Hearer::start(&gate, "chat", "/ticks/chat", &[]);
+    let a = gate.hears("a", "/ticks/symbols/A", &[]);
+    let chat = gate.hears("chat", "/ticks/chat", &[]);
     let put = |price: &str| {
         let event = format!("{{\"event\":{{\"sym\":\"A\",\"price\":{price}}}}}");
         assert_eq!(gate.post("/ticks/1.0.0/in", &event), "202");
@@ -275,7 +231,7 @@ fn a_document_binds_topics_to_streams_and_changes_while_connections_live() {
     std::fs::write(&document, &more).expect("writable");
     gate.run.reload();
     gate.run.err_has("APIs reloaded", 1);
-    let new = Hearer::start(&gate, "new", "/ticks/new", &[]);
+    let mut new = gate.hears("new", "/ticks/new", &[]);
     assert_eq!(gate.post("/ticks/new", "x"), "202");
     eventually("the event", || new.data() == ["x"]);
     expect.push(put("4.5"));
@@ -469,7 +425,7 @@ fn a_document_alone_is_a_proxy_before_backends() {
         .expect("the folder can be written");
     let gate = Gate::start(apps, &[&document]);
     let args = ["-H", "X-Key: seven", "-H", "Last-Event-ID: x1"];
-    let each = Hearer::start(&gate, "each", "/proxy/each/a%2Fb", &args);
+    let each = gate.hears("each", "/proxy/each/a%2Fb", &args);
     backend.has("asked /events/a%2Fb x1 seven", 1);
     backend.has("open", 1);
     // Pieces that end anywhere, and each way to end a line.
@@ -510,8 +466,8 @@ fn one_connection_to_a_backend_serves_all_and_its_events_are_kept() {
     std::fs::write(&document, PROXY.replace("{backend}", &port))
         .expect("the folder can be written");
     let gate = Gate::start(apps, &[&document]);
-    let one = Hearer::start(&gate, "one", "/proxy/shared", &[]);
-    let two = Hearer::start(&gate, "two", "/proxy/shared", &[]);
+    let one = gate.hears("one", "/proxy/shared", &[]);
+    let two = gate.hears("two", "/proxy/shared", &[]);
     backend.has("open", 1);
     backend.say(r#"text "data: 1\n\n""#);
     eventually("the event", || one.data() == ["1"] && two.data() == ["1"]);
@@ -521,7 +477,7 @@ fn one_connection_to_a_backend_serves_all_and_its_events_are_kept() {
     drop(one);
     backend.say(r#"text "data: 2\n\nevent: add\ndata: 3\n\n""#);
     eventually("the events", || two.data() == ["1", "2", "3"]);
-    let back = Hearer::start(&gate, "back", "/proxy/shared", &["-H", &id]);
+    let back = gate.hears("back", "/proxy/shared", &["-H", &id]);
     eventually("what was missed", || back.data() == ["2", "3"]);
     assert_eq!(backend.lines("asked ").len(), 1);
     // A backend that was away cannot say what it sent meanwhile: that is a gap.
@@ -623,24 +579,8 @@ fn the_gateway_speaks_tls() {
     let run = Running::start(&all);
     run.err_has("ready in", 1);
     let base = format!("https://{address}/ticks");
-    let heard = apps.path("heard");
-    let hearing = Command::new("curl")
-        .args([
-            "-skN",
-            "-o",
-            &heard,
-            "--max-time",
-            "300",
-            &format!("{base}/symbols/A"),
-        ])
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("curl is installed");
-    let hearer = Hearer {
-        child: hearing,
-        path: heard,
-    };
-    eventually("the stream", || !hearer.got().is_empty());
+    let topic = format!("{base}/symbols/A");
+    let hearer = Reader::open(apps.path("heard"), &["-k", &topic]);
     let (status, _) = curl(&[
         "-k",
         "--data-binary",
@@ -671,7 +611,7 @@ fn a_client_that_reads_nothing_is_left_behind() {
     let mut byte = [0; 64];
     let begun = stuck.read(&mut byte).expect("it answers");
     assert!(begun > 0);
-    let healthy = Hearer::start(&gate, "healthy", "/chat/chat", &[]);
+    let healthy = gate.hears("healthy", "/chat/chat", &[]);
     let url = gate.url("/chat/chat");
     let body = |n: usize| format!("{n} {}", "x".repeat(32 << 10));
     let statuses = post_all(&url, (0..EVENTS).map(body));

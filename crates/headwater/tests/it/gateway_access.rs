@@ -1,14 +1,13 @@
 //! Who may use the APIs of a gateway, and how much: keys, tokens and plans, managed by the commands, before clients
 //! that none of us wrote.
 
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
-use crate::broker::Apps;
+use crate::network::gateway::Server;
 use crate::network::script::Script;
-use crate::network::{Running, Stub, curl, eventually, free_port, ok, piped, text};
+use crate::network::{Reader, Stub, curl, eventually, free_port, ok};
 
 /// A chat that needs a key or a token of the server's own issuer, and a backend that must not see them.
 fn document(backend: u16) -> String {
@@ -32,137 +31,41 @@ x-headwater:
     )
 }
 
-/// A server with its gateway, its admin API and its state.
-struct Server {
-    apps: Apps,
-    run: Running,
-    http: u16,
-    document: String,
+/// The chat's server.
+fn chat(backend: u16) -> Server {
+    Server::start(&[("chat.yaml", &document(backend))])
 }
 
-impl Server {
-    fn start(backend: u16) -> Server {
-        let apps = Apps::new(free_port(), 0);
-        let path = apps.path("chat.yaml");
-        std::fs::write(&path, document(backend)).expect("it can be written");
-        let http = free_port();
-        let run = Server::run(&apps, &path, http);
-        Server {
-            apps,
-            run,
-            http,
-            document: path,
-        }
-    }
-
-    fn run(apps: &Apps, document: &str, http: u16) -> Running {
-        let (gateway, http) = (
-            format!("127.0.0.1:{}", apps.port()),
-            format!("127.0.0.1:{http}"),
-        );
-        let state = apps.path("state");
-        let run = Running::start(&[
-            document,
-            "--gateway",
-            &gateway,
-            "--http",
-            &http,
-            "--state",
-            &state,
-        ]);
-        run.err_has("gateway is listening", 1);
-        run.err_has("ready in", 1);
-        run
-    }
-
-    /// Killed, and started again with the same command.
-    fn crash(mut self) -> Server {
-        self.run.kill();
-        self.run = Server::run(&self.apps, &self.document, self.http);
-        self
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}/chat/1.0.0{path}", self.apps.port())
-    }
-
-    /// Exit code, standard output and standard error of `headwater gateway`.
-    fn command(&self, args: &[&str]) -> (Option<i32>, String, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
-        let url = format!("127.0.0.1:{}", self.http);
-        let output = piped(command.arg("gateway").args(args).args(["--url", &url]), b"");
-        (
-            output.status.code(),
-            text(&output.stdout),
-            text(&output.stderr),
-        )
-    }
-
-    /// What a command prints that is done.
-    #[track_caller]
-    fn does(&self, args: &[&str]) -> String {
-        let (code, out, err) = self.command(args);
-        assert_eq!((code, err.as_str()), (Some(0), ""), "{args:?}");
-        out.trim_end().to_owned()
-    }
-
-    /// An application with a key for the scope.
-    fn key(&self, app: &str) -> String {
-        self.does(&["apps", "create", app, "--scope", "chat"]);
-        self.does(&["keys", "create", "--app", app, "--scope", "chat"])
-    }
-
-    /// Status and body of a message that is published.
-    fn say(&self, args: &[&str], room: &str) -> (String, String) {
-        let url = self.url(&format!("/rooms/{room}"));
-        curl(&[&["-i", "-d", "hello"], args, &[url.as_str()]].concat())
-    }
-
-    fn hears(&self, name: &str, args: &[&str], room: &str) -> Hearer {
-        let file = self.apps.path(name);
-        let child = Command::new("curl")
-            .args(["-sN", "-i", "-o", &file, "--max-time", "300"])
-            .args(args)
-            .arg(self.url(&format!("/rooms/{room}")))
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("curl is installed");
-        let hearer = Hearer { child, file };
-        eventually("the stream", || {
-            hearer.got().contains("\n:\n") || hearer.got().contains("429")
-        });
-        hearer
-    }
+fn url(server: &Server, path: &str) -> String {
+    server.url(&format!("/chat/1.0.0{path}"))
 }
 
-struct Hearer {
-    child: Child,
-    file: String,
+/// An application with a key for the scope.
+fn key(server: &Server, app: &str) -> String {
+    server.does(&["apps", "create", app, "--scope", "chat"]);
+    server.does(&["keys", "create", "--app", app, "--scope", "chat"])
 }
 
-impl Hearer {
-    fn got(&self) -> String {
-        std::fs::read_to_string(&self.file)
-            .unwrap_or_default()
-            .replace('\r', "")
-    }
-
-    fn count(&self, line: &str) -> usize {
-        self.got().lines().filter(|own| *own == line).count()
-    }
-
-    /// Waits for the end of the stream; what came.
-    fn ends(&mut self) -> String {
-        self.child.wait().expect("it can be waited for");
-        self.got()
-    }
+/// Status and body of a message that is published.
+fn say(server: &Server, args: &[&str], room: &str) -> (String, String) {
+    let url = url(server, &format!("/rooms/{room}"));
+    curl(&[&["-i", "-d", "hello"], args, &[url.as_str()]].concat())
 }
 
-impl Drop for Hearer {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
+fn hears(server: &Server, name: &str, args: &[&str], room: &str) -> Reader {
+    let url = url(server, &format!("/rooms/{room}"));
+    let args = [&["-i"], args, &[url.as_str()]].concat();
+    let reader = Reader::start(server.apps.path(name), &args);
+    eventually("the stream", || {
+        reader.got().contains("\n:\n") || reader.got().contains("429")
+    });
+    reader
+}
+
+/// What has come when the stream has ended.
+fn ended(reader: &mut Reader) -> String {
+    reader.ends();
+    reader.got()
 }
 
 fn header(name: &str, value: &str) -> [String; 2] {
@@ -172,9 +75,9 @@ fn header(name: &str, value: &str) -> [String; 2] {
 #[test]
 fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
     let backend = Stub::start(free_port(), |_| ok("taken"));
-    let server = Server::start(backend.port);
+    let server = chat(backend.port);
     // Without one each says what is missing.
-    let (status, said) = server.say(&[], "a");
+    let (status, said) = say(&server, &[], "a");
     assert_eq!(status, "401", "{said}");
     assert!(
         said.to_ascii_lowercase()
@@ -185,7 +88,7 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
         said.contains("\"code\":900902") && said.contains("Authorization: Bearer TOKEN"),
         "{said}"
     );
-    let (status, _) = curl(&["-H", "Accept: text/event-stream", &server.url("/rooms/a")]);
+    let (status, _) = curl(&["-H", "Accept: text/event-stream", &url(&server, "/rooms/a")]);
     assert_eq!(status, "401");
     let upgrade = [
         "-H",
@@ -197,10 +100,10 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
         "-H",
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
     ];
-    let url = server.url("/rooms/a");
+    let url = url(&server, "/rooms/a");
     let (status, _) = curl(&[&upgrade[..], &[url.as_str()]].concat());
     assert_eq!(status, "401", "before the upgrade");
-    let key = server.key("shop");
+    let key = key(&server, "shop");
     assert!(
         key.starts_with("hwk_") && key.lines().count() == 1,
         "the key alone"
@@ -212,7 +115,7 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
     for args in [&bearer, &in_header, &cookie] {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         assert_eq!(
-            server.say(&args, "a").0,
+            say(&server, &args, "a").0,
             "202",
             "{}",
             args[1].split(':').next().unwrap_or_default()
@@ -221,12 +124,12 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
     let (status, _) = curl(&[
         "-d",
         "x",
-        &format!("{}?apikey={key}", server.url("/rooms/a")),
+        &format!("{}?apikey={key}", url(&server, "/rooms/a")),
     ]);
     assert_eq!(status, "202");
     // The plan is the first of the API: four a day, whatever the way.
     let args: Vec<&str> = bearer.iter().map(String::as_str).collect();
-    let (status, said) = server.say(&args, "a");
+    let (status, said) = say(&server, &args, "a");
     assert_eq!(status, "429", "{said}");
     let lower = said.to_ascii_lowercase();
     for part in [
@@ -250,7 +153,7 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
         "--plan",
         "Large",
     ]);
-    let (status, said) = server.say(&args, "a");
+    let (status, said) = say(&server, &args, "a");
     assert!(
         status == "202"
             && said
@@ -259,7 +162,7 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
         "{said}"
     );
     // A backend gets what is meant for it.
-    let url = format!("{}?apikey={key}&colour=red", server.url("/behind"));
+    let url = format!("{}?apikey={key}&colour=red", url(&server, "/behind"));
     let all = [
         &args[..],
         &[
@@ -313,11 +216,11 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
 
 #[test]
 fn streams_end_with_their_key_or_token_and_others_live_on() {
-    let server = Server::start(1);
-    let (shop, mut other) = (server.key("shop"), None);
+    let server = chat(1);
+    let (shop, mut other) = (key(&server, "shop"), None);
     for app in ["shop", "other"] {
         if app == "other" {
-            other = Some(server.key(app));
+            other = Some(key(&server, app));
         }
         server.does(&[
             "subscriptions",
@@ -336,32 +239,32 @@ fn streams_end_with_their_key_or_token_and_others_live_on() {
     let (shop_args, other_args) = (strings(&args(&shop)), strings(&args(&other)));
     let shop_args: Vec<&str> = shop_args.iter().map(String::as_str).collect();
     let other_args: Vec<&str> = other_args.iter().map(String::as_str).collect();
-    let mut revoked = server.hears("revoked", &shop_args, "a");
-    let kept = server.hears("kept", &other_args, "a");
+    let mut revoked = hears(&server, "revoked", &shop_args, "a");
+    let kept = hears(&server, "kept", &other_args, "a");
     // A plan of two connections has two.
-    let second = server.hears("second", &shop_args, "a");
-    let third = server.hears("third", &shop_args, "a");
+    let second = hears(&server, "second", &shop_args, "a");
+    let third = hears(&server, "third", &shop_args, "a");
     assert!(third.got().starts_with("HTTP/1.1 429"), "{}", third.got());
     drop((second, third));
-    assert_eq!(server.say(&other_args, "a").0, "202");
+    assert_eq!(say(&server, &other_args, "a").0, "202");
     eventually("the event", || {
         revoked.count("data: hello") == 1 && kept.count("data: hello") == 1
     });
     let id = shop.split('_').nth(1).expect("an id");
     server.does(&["keys", "revoke", id]);
-    let got = revoked.ends();
+    let got = ended(&mut revoked);
     assert!(
         got.contains("event: end\ndata: {\"reason\":\"revoked\"}\n"),
         "{got}"
     );
-    assert_eq!(server.say(&shop_args, "a").0, "401");
+    assert_eq!(say(&server, &shop_args, "a").0, "401");
     // A token that expires, and one that is revoked.
     let token = server.does(&["tokens", "create", "--app", "other", "--expires", "2s"]);
     let bearer = header("Authorization", &format!("Bearer {token}"));
     let bearer: Vec<&str> = bearer.iter().map(String::as_str).collect();
     let begun = Instant::now();
-    let mut short = server.hears("short", &bearer, "a");
-    let got = short.ends();
+    let mut short = hears(&server, "short", &bearer, "a");
+    let got = ended(&mut short);
     assert!(
         got.contains("event: end\ndata: {\"reason\":\"expired\"}\n"),
         "{got}"
@@ -376,10 +279,10 @@ fn streams_end_with_their_key_or_token_and_others_live_on() {
     let of = |name: &str| made[name].as_str().expect("a text").to_owned();
     let bearer = header("Authorization", &format!("Bearer {}", of("token")));
     let bearer: Vec<&str> = bearer.iter().map(String::as_str).collect();
-    let mut long = server.hears("long", &bearer, "a");
+    let mut long = hears(&server, "long", &bearer, "a");
     server.does(&["tokens", "revoke", "--jti", &of("jti")]);
-    assert!(long.ends().contains("\"reason\":\"revoked\""));
-    assert_eq!(server.say(&other_args, "a").0, "202");
+    assert!(ended(&mut long).contains("\"reason\":\"revoked\""));
+    assert_eq!(say(&server, &other_args, "a").0, "202");
     eventually("the event", || kept.count("data: hello") == 2);
     // What cannot be is said.
     for (args, part) in [
@@ -419,8 +322,8 @@ fn streams_end_with_their_key_or_token_and_others_live_on() {
 
 #[test]
 fn a_quota_is_exact_and_outlives_a_kill() {
-    let mut server = Server::start(1);
-    let key = server.key("shop");
+    let mut server = chat(1);
+    let key = key(&server, "shop");
     let args = header("apikey", &key);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     server.does(&["plans", "set", "Team", "--events", "10/day"]);
@@ -437,18 +340,18 @@ fn a_quota_is_exact_and_outlives_a_kill() {
     let mut let_through = 0;
     for _ in 0..3 {
         for _ in 0..4 {
-            let_through += usize::from(server.say(&args, "a").0 == "202");
+            let_through += usize::from(say(&server, &args, "a").0 == "202");
         }
         server = server.crash();
     }
     assert_eq!(let_through, 10, "each is noted before it is used");
-    assert_eq!(server.say(&args, "a").0, "429");
+    assert_eq!(say(&server, &args, "a").0, "429");
     // A stream that has used its plan is told, and comes back behind what it got.
-    let other = server.key("other");
+    let other = key(&server, "other");
     let other = header("apikey", &other);
     let other: Vec<&str> = other.iter().map(String::as_str).collect();
     server.does(&["plans", "set", "Wide", "--events", "100/day"]);
-    let writer = server.key("writer");
+    let writer = key(&server, "writer");
     let writer = header("apikey", &writer);
     let writer: Vec<&str> = writer.iter().map(String::as_str).collect();
     server.does(&[
@@ -461,11 +364,11 @@ fn a_quota_is_exact_and_outlives_a_kill() {
         "--plan",
         "Wide",
     ]);
-    let mut reader = server.hears("reader", &other, "b");
+    let mut reader = hears(&server, "reader", &other, "b");
     for _ in 0..6 {
-        assert_eq!(server.say(&writer, "b").0, "202");
+        assert_eq!(say(&server, &writer, "b").0, "202");
     }
-    let got = reader.ends();
+    let got = ended(&mut reader);
     assert_eq!(reader.count("data: hello"), 4, "{got}");
     assert!(
         got.contains("event: throttled\ndata: {\"code\":900804"),
@@ -477,7 +380,7 @@ fn a_quota_is_exact_and_outlives_a_kill() {
 
 #[test]
 fn the_own_issuer_gives_tokens_by_client_credentials() {
-    let server = Server::start(1);
+    let server = chat(1);
     let made = server.does(&["apps", "create", "shop", "--scope", "chat"]);
     let of = |name: &str| {
         let line = made.lines().find_map(|line| line.strip_prefix(name));
@@ -505,7 +408,7 @@ fn the_own_issuer_gives_tokens_by_client_credentials() {
     let token = json["access_token"].as_str().expect("a text").to_owned();
     let bearer = header("Authorization", &format!("Bearer {token}"));
     let bearer: Vec<&str> = bearer.iter().map(String::as_str).collect();
-    assert_eq!(server.say(&bearer, "a").0, "202");
+    assert_eq!(say(&server, &bearer, "a").0, "202");
     let (status, said) = curl(&[
         "-u",
         "x:y",
@@ -522,7 +425,7 @@ fn the_own_issuer_gives_tokens_by_client_credentials() {
     );
     // The keys outlive the process, and with them the token.
     let server = server.crash();
-    assert_eq!(server.say(&bearer, "a").0, "202");
+    assert_eq!(say(&server, &bearer, "a").0, "202");
     let log = server.run.err();
     assert!(!log.contains(&token) && !log.contains(&of("secret ")));
     server.run.stop();
@@ -548,7 +451,7 @@ asyncio.run(main())
 
 #[test]
 fn a_websocket_carries_its_token_as_subprotocol_and_may_bring_another() {
-    let server = Server::start(1);
+    let server = chat(1);
     server.does(&["apps", "create", "shop", "--scope", "chat"]);
     server.does(&[
         "subscriptions",
@@ -561,7 +464,7 @@ fn a_websocket_carries_its_token_as_subprotocol_and_may_bring_another() {
         "Large",
     ]);
     let token = |life: &str| server.does(&["tokens", "create", "--app", "shop", "--expires", life]);
-    let url = server.url("/rooms/a").replace("http://", "ws://");
+    let url = url(&server, "/rooms/a").replace("http://", "ws://");
     let Some(short) = Script::start_or_skip("websockets", SPEAKER, &[&url, &token("2s"), ""])
     else {
         return;

@@ -1,12 +1,8 @@
 //! The WebSub hub of the gateway, with curl as publisher and subscriber, and a callback that a kill does not cost
 //! anything.
 
-use std::process::Command;
-
-use serde_json::Value as Json;
-
-use crate::broker::Apps;
-use crate::network::{Got, Running, Stub, curl, eventually, free_port, ok, piped, text};
+use crate::network::gateway::Server;
+use crate::network::{Got, Stub, curl, eventually, free_port, ok};
 
 const DOCUMENT: &str = "asyncapi: 3.0.0
 info: { title: News, version: 1.0.0 }
@@ -34,42 +30,11 @@ fn deliveries(callback: &Stub) -> Vec<Got> {
         .collect()
 }
 
-fn start(apps: &Apps, document: &str, http: u16) -> Running {
-    let (gateway, http) = (
-        format!("127.0.0.1:{}", apps.port()),
-        format!("127.0.0.1:{http}"),
-    );
-    let state = apps.path("state");
-    let run = Running::start(&[
-        document,
-        "--gateway",
-        &gateway,
-        "--http",
-        &http,
-        "--state",
-        &state,
-    ]);
-    run.err_has("gateway is listening", 1);
-    run.err_has("ready in", 1);
-    run
-}
-
-fn command(http: u16, args: &[&str]) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
-    let url = format!("127.0.0.1:{http}");
-    let output = piped(command.arg("gateway").args(args).args(["--url", &url]), b"");
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    text(&output.stdout)
-}
-
 #[test]
 fn a_callback_gets_what_is_published_also_over_a_kill() {
     let callback = Stub::start(free_port(), confirming);
-    let (apps, http) = (Apps::new(free_port(), 0), free_port());
-    let document = apps.path("news.yaml");
-    std::fs::write(&document, DOCUMENT).expect("it can be written");
-    let run = start(&apps, &document, http);
-    let base = format!("http://127.0.0.1:{}/news/1.0.0", apps.port());
+    let server = Server::start(&[("news.yaml", DOCUMENT)]);
+    let base = server.url("/news/1.0.0");
     let topic = format!("{base}/topics/a");
     // A topic says where its hub is.
     let (status, head) = curl(&["-I", "-H", "Accept: text/event-stream", &topic]);
@@ -91,7 +56,7 @@ fn a_callback_gets_what_is_published_also_over_a_kill() {
     let subscribe = [&form[..], &["-d", "hub.mode=subscribe", &base]].concat();
     let (status, said) = curl(&subscribe);
     assert_eq!((status.as_str(), said.as_str()), ("202", ""));
-    run.err_has("subscription changed", 1);
+    server.run.err_has("subscription changed", 1);
     // What is wrong is said in plain text.
     let (status, said) = curl(&[&form[..], &["-d", "hub.mode=x", &base]].concat());
     assert!(
@@ -130,20 +95,18 @@ fn a_callback_gets_what_is_published_also_over_a_kill() {
     for number in 0..5 {
         assert_eq!(curl(&["-d", &format!("missed {number}"), &topic]).0, "202");
     }
-    let callbacks = || -> Json {
-        serde_json::from_str(&command(http, &["callbacks", "--json"])).expect("JSON")
-    };
-    eventually("a pause", || callbacks()["items"][0]["due"].is_number());
-    let one = callbacks()["items"][0].clone();
+    eventually("a pause", || {
+        server.json(&["callbacks"])["items"][0]["due"].is_number()
+    });
+    let one = server.json(&["callbacks"])["items"][0].clone();
     assert_eq!(
         (&one["next"], &one["head"]),
         (&4.into(), &9.into()),
         "{one}"
     );
-    run.kill();
     // Both are back, and nothing is lost.
     let callback = Stub::start(port, confirming);
-    let run = start(&apps, &document, http);
+    let server = server.crash();
     eventually("what it missed", || deliveries(&callback).len() >= 5);
     let bodies: Vec<String> = deliveries(&callback)
         .into_iter()
@@ -152,16 +115,16 @@ fn a_callback_gets_what_is_published_also_over_a_kill() {
     let missed: Vec<String> = (0..5).map(|number| format!("missed {number}")).collect();
     assert!(bodies.ends_with(&missed), "{bodies:?}");
     let id = one["id"].as_str().expect("an id");
-    let said = command(http, &["deliveries", "replay", id, "--number", "8"]);
-    assert_eq!(said, "events from 8 on are delivered once more\n");
+    let said = server.does(&["deliveries", "replay", id, "--number", "8"]);
+    assert_eq!(said, "events from 8 on are delivered once more");
     let count = bodies.len();
     eventually("the last once more", || {
         deliveries(&callback).len() == count + 1
     });
-    let listed = command(http, &["deliveries"]);
+    let listed = server.does(&["deliveries"]);
     assert!(
         listed.contains("delivered") && listed.contains("away"),
         "{listed}"
     );
-    run.stop();
+    server.run.stop();
 }

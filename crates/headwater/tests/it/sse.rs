@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::broker::{Apps, errors, key_file};
 use crate::network::script::Script;
-use crate::network::{NOTICED, Running, curl, eventually, free_port, number};
+use crate::network::{NOTICED, Reader, Running, curl, eventually, free_port, number};
 
 // row: sink sse-server | curl {curl}, and our sse source
 // n/a resume: it sends to those who are there: nothing is kept for who comes later
@@ -125,49 +125,10 @@ fn append(apps: &Apps, rows: &str) {
     file.write_all(rows.as_bytes()).expect("there is room");
 }
 
-/// A `curl` that holds the URL open and writes what comes into a file. Gone when dropped.
-struct Listener {
-    child: Child,
-    path: String,
-}
-
-impl Listener {
-    fn start(apps: &Apps, name: &str, args: &[&str]) -> Listener {
-        let path = apps.path(name);
-        let child = Command::new("curl")
-            .args(["-sN", "-o", &path, "--max-time", "300"])
-            .args(args)
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("curl is installed");
-        let listener = Listener { child, path };
-        // The first line of a stream says that it is there.
-        eventually("the stream", || !listener.got().is_empty());
-        listener
-    }
-
-    fn got(&self) -> String {
-        std::fs::read_to_string(&self.path).unwrap_or_default()
-    }
-
-    fn data(&self) -> Vec<String> {
-        let text = self.got();
-        let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
-        // Each row ends with a line break, behind which is nothing.
-        lines.filter(|l| !l.is_empty()).map(str::to_owned).collect()
-    }
-
-    /// Waits for the end of the stream; was it one in order?
-    fn ends(mut self) -> bool {
-        self.child.wait().expect("it can be waited for").success()
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
+/// Rows that a listener has heard: each ends with a line break, behind which is nothing.
+fn rows(listener: &Reader) -> Vec<String> {
+    let rows = listener.data().into_iter();
+    rows.filter(|row| !row.is_empty()).collect()
 }
 
 // shows: source sse open, resume, lost, bad
@@ -224,15 +185,15 @@ fn all_who_hold_the_url_open_hear_every_payload() {
     let run = Running::connected(&[&sender(&apps, own)], 1);
     append(&apps, "0,nobody\n");
     run.err_has("no client is connected; dropping events", 1);
-    let one = Listener::start(&apps, "one", &["-i", &url]);
+    let mut one = Reader::open(apps.path("one"), &["-i", &url]);
     append(&apps, "1,a\n");
-    eventually("the first row", || one.data() == ["1,a"]);
-    let two = Listener::start(&apps, "two", &[&url]);
+    eventually("the first row", || rows(&one) == ["1,a"]);
+    let two = Reader::open(apps.path("two"), &[&url]);
     let rows: String = (2..3_000).map(|n| format!("{n},row {n} é\n")).collect();
     append(&apps, &rows);
     let all: Vec<&str> = rows.lines().collect();
     eventually("all rows", || {
-        two.data() == all && one.data().len() == all.len() + 1
+        rows(&two) == all && rows(&one).len() == all.len() + 1
     });
     drop(two);
     let head = one.got().to_ascii_lowercase();
@@ -247,7 +208,7 @@ fn all_who_hold_the_url_open_hear_every_payload() {
     assert_eq!(curl(&[&url.replace("/events", "/other")]).0, "404");
     append(&apps, "3000,last\n");
     eventually("the last row", || {
-        one.data().ends_with(&["3000,last".to_owned()])
+        rows(&one).ends_with(&["3000,last".to_owned()])
     });
     let (code, summary) = run.stop();
     assert_eq!(code, Some(0), "{summary}");
@@ -304,13 +265,13 @@ fn a_client_that_reads_slowly_is_waited_for_and_one_that_reads_nothing_is_left()
     let mut answer = BufReader::new(deaf.try_clone().expect("another handle"));
     answer.read_line(&mut head).expect("it answers");
     assert!(head.contains("200"), "{head}");
-    let slow = Listener::start(&apps, "slow", &["--limit-rate", "20M", &url]);
+    let mut slow = Reader::open(apps.path("slow"), &["--limit-rate", "20M", &url]);
     let text = "x".repeat(4_000);
     let rows: String = (0..ROWS).map(|n| format!("{n},{text}\n")).collect();
     append(&apps, &rows);
     run.err_has("disconnecting client: it has read nothing for 5 s", 1);
-    eventually("all rows", || slow.data().len() == ROWS);
-    assert_eq!(slow.data(), rows.lines().collect::<Vec<_>>());
+    eventually("all rows", || rows(&slow).len() == ROWS);
+    assert_eq!(rows(&slow), text.lines().collect::<Vec<_>>());
     run.stop();
     assert!(slow.ends());
     drop(answer);

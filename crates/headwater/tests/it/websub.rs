@@ -573,7 +573,7 @@ fn a_stop_ends_the_pauses_before_another_try() {
         payloads(&broken).len() == 2 && asked.load(Ordering::SeqCst) == 2
     });
     run.stops();
-    run.err_has("the app stops before it is asked again", 1);
+    run.err_has("the hub stops before it is asked again", 1);
     let (code, summary) = run.end();
     assert_eq!(code, Some(4), "{summary}");
     assert_eq!(number(&summary, "sinks", "News", "failed"), 1);

@@ -6,13 +6,10 @@
 //! interval. A crash before the question was answered leaves both sides without a subscription,
 //! whose 202 has promised none.
 
-use std::io;
 use std::sync::Arc;
 
 use event::Value;
-use hyper::body::Bytes;
-use hyper::header::{HOST, HeaderMap, USER_AGENT};
-use hyper::{Method, StatusCode};
+use hyper::StatusCode;
 use plan::Transport;
 use tokio::sync::{Semaphore, watch};
 
@@ -20,8 +17,7 @@ use crate::http::request;
 use crate::http::request::{Answer, Peer, Route};
 use connect::component::Environment;
 use connect::error::Error;
-use connect::net::http_client::EgressDenied;
-use connect::net::http_client::{Client, ClientOptions, OutgoingRequest};
+use connect::net::http_client::{Client, ClientOptions};
 use connect::net::websub::{self, Intent};
 use connect::net::{Body, ClientTls, Delivery};
 use connect::option::Settings;
@@ -32,9 +28,6 @@ const OWN: [&str; 5] = ["callback", "topic", "mode", "lease_seconds", "secret"];
 
 /// Callbacks that are asked at once; who comes then is told to come again.
 const ASKED_MAX: usize = 256;
-
-/// Longest answer of a callback that is read.
-const ANSWER_BYTES_MAX: usize = 4096;
 
 /// Where the subscriptions of a hub are asked for.
 pub(crate) struct Desk {
@@ -89,68 +82,12 @@ impl Desk {
         Intent::read(form, |topic| self.topics.iter().any(|own| own == topic))
     }
 
-    /// Is it meant? Only a callback that cannot be reached is asked again.
-    async fn is_meant(&self, wish: &Intent) -> Result<(), String> {
-        let none = || "the system provides no random numbers".to_owned();
-        let challenge = websub::challenge().ok_or_else(none)?;
-        let mut pauses = super::PAUSES.iter();
-        let mut leaving = self.leaving.subscribe();
-        loop {
-            let answer = self.ask(wish, &challenge).await;
-            let cause = match answer {
-                Ok((status, body)) if status.is_success() && body == challenge.as_bytes() => {
-                    return Ok(());
-                }
-                Ok((status, _)) if status.is_success() => {
-                    return Err("it does not repeat the challenge".to_owned());
-                }
-                Ok((status, _)) => return Err(format!("it answers {status}")),
-                Err(error) if EgressDenied::is_cause(&error) => return Err(error.to_string()),
-                Err(error) => error.to_string(),
-            };
-            let Some(pause) = pauses.next() else {
-                return Err(cause);
-            };
-            tokio::select! {
-                () = tokio::time::sleep(*pause) => {}
-                // The sender is part of the desk.
-                _ = leaving.wait_for(|is_leaving| *is_leaving) => {
-                    return Err(format!("{cause}; the app stops before it is asked again"));
-                }
-            }
-        }
-    }
-
     /// Is its callback where nobody is called? What is not known now is judged when it is asked.
     async fn is_egress_denied(&self, wish: &Intent) -> bool {
         match Url::parse(&wish.callback) {
             Some(url) => self.client.is_egress_denied(&url).await,
             None => false,
         }
-    }
-
-    async fn ask(&self, wish: &Intent, challenge: &str) -> io::Result<(StatusCode, Bytes)> {
-        let url = wish.question(challenge);
-        let url = url.ok_or_else(|| io::Error::other("it is not a URL"))?;
-        let host = url.host_header().parse().map_err(io::Error::other)?;
-        let mut own = HeaderMap::new();
-        own.insert(HOST, host);
-        own.insert(
-            USER_AGENT,
-            hyper::header::HeaderValue::from_static("headwater"),
-        );
-        let request = OutgoingRequest {
-            method: &Method::GET,
-            target: &self.client.request_target(&url)?,
-            headers: &own,
-            extra: None,
-            body: &[],
-            has_length: true,
-        };
-        let answer = self.client.send(&url, &request).await?;
-        let status = answer.response.status();
-        let body = self.client.read_body(answer, ANSWER_BYTES_MAX).await?;
-        Ok((status, body))
     }
 }
 
@@ -213,7 +150,8 @@ pub(in crate::http) async fn answer(
 async fn verify(route: &Route, desk: &Desk, wish: Intent, properties: Vec<Value>) {
     let (callback, topic) = (wish.callback.clone(), wish.topic.clone());
     let source = &route.name;
-    if let Err(why) = desk.is_meant(&wish).await {
+    let mut leaving = desk.leaving.subscribe();
+    if let Err(why) = websub::confirmed(&desk.client, &wish, &mut leaving).await {
         let what = "callback did not confirm the request; subscription unchanged";
         tracing::warn!(source, callback, topic, why, "{what}");
         return;

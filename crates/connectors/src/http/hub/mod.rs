@@ -11,8 +11,6 @@
 mod intent;
 mod sink;
 
-use std::time::Duration;
-
 use crate::spec::http_service;
 use plan::spec::ConnectorSpec;
 
@@ -26,9 +24,6 @@ use connect::option::Settings;
 pub(crate) use intent::read_form;
 pub(super) use intent::{Desk, answer};
 pub(super) use sink::Subscriber;
-
-/// Pauses before a callback is asked, or sent a payload, once more.
-pub(super) const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
 /// Where callbacks may be.
 fn egress_policy(settings: Settings<'_>) -> Result<EgressPolicy, Error> {

@@ -24,7 +24,7 @@ use crate::gateway::{Found, Gateway};
 use crate::model::Binding;
 use crate::plan::Denied;
 use crate::ring::{End, From, Reader, Ring, SLOW_MAX, Step};
-use crate::topic::{InletState, TopicState};
+use crate::topic::TopicState;
 
 /// Bytes of events that are written at once.
 const BATCH_BYTES: usize = 16 << 10;
@@ -291,21 +291,13 @@ async fn read(
 async fn hand_over(client: &Client, payload: bytes::Bytes, properties: &[Value]) -> Option<()> {
     let until = tokio::time::Instant::now() + SLOW_MAX;
     loop {
-        if let Some(inlet) = client.topic.inlet() {
-            let mut properties = properties.to_vec();
-            properties.resize(inlet.names.len(), Value::Null);
-            let delivery = Delivery::of(Payload::Utf8(payload.clone()), properties);
-            if push(&inlet, delivery).await {
-                return Some(());
-            }
+        let inlet = client.topic.inlet_until(until).await?;
+        let mut properties = properties.to_vec();
+        properties.resize(inlet.names.len(), Value::Null);
+        let delivery = Delivery::of(Payload::Utf8(payload.clone()), properties);
+        // It may be closed while it is full: then another one comes.
+        if inlet.ingress.push(delivery).await.is_ok() {
+            return Some(());
         }
-        if tokio::time::Instant::now() >= until {
-            return None;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
-}
-
-async fn push(inlet: &InletState, delivery: Delivery) -> bool {
-    inlet.ingress.push(delivery).await.is_ok()
 }

@@ -2,6 +2,8 @@
 //! do exactly what a test tells them.
 
 mod gate;
+pub mod gateway;
+mod reader;
 pub mod script;
 mod switch;
 mod throttle;
@@ -18,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
-pub use {gate::Gate, switch::Switch, throttle::Throttle};
+pub use {gate::Gate, reader::Reader, switch::Switch, throttle::Throttle};
 
 /// Longest wait for anything: a broker that has just begun may take its time on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
