@@ -24,6 +24,12 @@ pub fn write_events(line: &mut String, batch: &Batch, chunk: usize) {
     }
 }
 
+/// The values of a row with commas between them, for a person.
+pub(crate) fn row_text(batch: &Batch, row: usize) -> String {
+    let values: Vec<String> = batch.row(row).iter().map(event::text::to_text).collect();
+    values.join(", ")
+}
+
 fn write_event(line: &mut String, batch: &Batch, row: usize) {
     write!(line, "Event{{timestamp={}, data=[", batch.times.at(row))
         .expect("writing to a string cannot fail");

@@ -305,6 +305,134 @@ fn join<'a>(ways: &mut Vec<Way<'a>>, way: Way<'a>) {
     }
 }
 
+// ---- what a client writes and reads ----
+
+/// Appends a login.
+pub fn write_login(into: &mut Vec<u8>, user: &str, password: &str) {
+    let lengths = [user, password].map(|text| (text.len() as u32).to_be_bytes());
+    write_message(into, LOGIN, |body| {
+        body.extend_from_slice(&lengths.concat());
+        body.extend_from_slice(user.as_bytes());
+        body.extend_from_slice(password.as_bytes());
+    });
+}
+
+/// Makes an event of a layout: `values` in its order, keys and values of its map. Null texts and empty ones are the
+/// same on the wire; other values are never null ([`read`] could not tell which of them are).
+pub fn make_event(
+    event: &mut Vec<u8>,
+    layout: &Layout,
+    time: i64,
+    values: &[Value<'_>],
+    entries: &[(&[u8], &[u8])],
+) {
+    event.clear();
+    event.extend_from_slice(&time.to_be_bytes());
+    write_string(event, layout.id.as_bytes());
+    for (attribute, value) in layout.attributes.iter().zip(values) {
+        match *value {
+            Value::Null => event.extend_from_slice(&[0; 4]),
+            Value::Int(v) => event.extend_from_slice(&v.to_be_bytes()),
+            Value::Long(v) => event.extend_from_slice(&v.to_be_bytes()),
+            Value::Double(v) if attribute.ty == Type::Float => {
+                event.extend_from_slice(&(v as f32).to_be_bytes())
+            }
+            Value::Double(v) => event.extend_from_slice(&v.to_be_bytes()),
+            Value::Bool(v) => event.push(u8::from(v)),
+            Value::Text(text) => write_string(event, text),
+        }
+    }
+    for (key, value) in entries {
+        write_string(event, key);
+        write_string(event, value);
+    }
+}
+
+/// Appends events, which [`write_event`] has put behind their sizes.
+pub fn write_publish(into: &mut Vec<u8>, session: &str, count: u32, events: &[u8]) {
+    write_message(into, PUBLISH, |body| {
+        write_string(body, session.as_bytes());
+        body.extend_from_slice(&count.to_be_bytes());
+        body.extend_from_slice(events);
+    });
+}
+
+fn write_message(into: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
+    into.push(kind);
+    let at = into.len();
+    into.extend_from_slice(&[0; 4]);
+    write(into);
+    let length = (into.len() - at - 4) as u32;
+    into[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Where an answer ends that has come so far.
+///
+/// # Errors
+/// What is no answer, in words.
+pub fn scan_answer(bytes: &[u8]) -> Result<Scan, String> {
+    let lengths = match bytes.first() {
+        None => return Ok(Scan::More(1)),
+        Some(&DONE) => return Ok(Scan::Whole(1)),
+        Some(&FAILED) => 2,
+        Some(&SESSION) => 1,
+        Some(kind) => {
+            return Err(format!(
+                "an answer of kind {kind} is none of the binary protocol"
+            ));
+        }
+    };
+    let mut front = Front(&bytes[1..]);
+    let mut end = 1 + lengths * size_of::<i32>();
+    if bytes.len() < end {
+        return Ok(Scan::More(end));
+    }
+    for _ in 0..lengths {
+        let length = front.count().ok_or("an answer has a negative length")?;
+        end = end.saturating_add(length);
+    }
+    match end {
+        end if end > MESSAGE_BYTES_MAX => {
+            Err(format!("an answer has more than {MESSAGE_BYTES_MAX} bytes"))
+        }
+        end if end <= bytes.len() => Ok(Scan::Whole(end)),
+        end => Ok(Scan::More(end)),
+    }
+}
+
+/// What a server answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reply {
+    Done,
+    Session(String),
+    /// By the last part of the name of its class, and its message.
+    Failed(String, String),
+}
+
+impl Reply {
+    /// Reads an answer that [`scan_answer`] has found whole.
+    ///
+    /// # Errors
+    /// It is cut off, in words.
+    pub fn read(bytes: &[u8]) -> Result<Reply, String> {
+        let reply = (|| {
+            let mut front = Front(bytes);
+            let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            Some(match front.take()? {
+                [SESSION] => Reply::Session(lossy(front.string()?)),
+                [FAILED] => {
+                    let [class, message] = [front.count()?, front.count()?];
+                    let class = lossy(front.bytes(class)?);
+                    let name = class.rsplit('.').next().unwrap_or_default().to_owned();
+                    Reply::Failed(name, lossy(front.bytes(message)?))
+                }
+                _ => Reply::Done,
+            })
+        })();
+        reply.ok_or_else(|| "an answer is shorter than its parts".to_owned())
+    }
+}
+
 // ---- answers ----
 
 /// What a request is answered. The client makes an exception of a class by its name, and does by its class what it does.
@@ -404,6 +532,46 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_client_and_a_server_understand_each_other() {
+        let mut login = Vec::new();
+        write_login(&mut login, "anna", "sée");
+        let (user, password) = ("anna", "sée");
+        assert_eq!(Request::read(&login), Ok(Request::Login { user, password }));
+        let (mut message, mut own) = (Vec::new(), Vec::new());
+        write_event(&mut own, &event([false; 6], &["k", "v"]));
+        write_publish(&mut message, "s1", 1, &own);
+        assert_eq!(scan(&message), Ok(Scan::Whole(message.len())));
+        let Ok(Request::Publish {
+            session,
+            events: found,
+        }) = Request::read(&message)
+        else {
+            panic!("it is one");
+        };
+        assert_eq!((session, events(found).map(|all| all.len())), ("s1", Ok(1)));
+        for (answer, reply) in [
+            (Answer::Done, Reply::Done),
+            (Answer::Session("s".into()), Reply::Session("s".into())),
+            (
+                Answer::Undefined("nö".into()),
+                Reply::Failed("UndefinedEventTypeException".into(), "nö".into()),
+            ),
+        ] {
+            let mut bytes = Vec::new();
+            write_answer(&mut bytes, &answer);
+            for end in 0..bytes.len() {
+                assert!(
+                    matches!(scan_answer(&bytes[..end]), Ok(Scan::More(_))),
+                    "{end}"
+                );
+            }
+            assert_eq!(scan_answer(&bytes), Ok(Scan::Whole(bytes.len())));
+            assert_eq!(Reply::read(&bytes), Ok(reply));
+        }
+        assert!(scan_answer(&[9]).is_err() && scan_answer(b"\x02\xff\xff\xff\xff").is_err());
     }
 
     #[test]

@@ -53,6 +53,25 @@ impl Definition {
         })
     }
 
+    /// The definition of a stream, as a client sends it.
+    pub fn text_of(layout: &crate::stream::Layout) -> String {
+        let (name, version) = crate::stream::parts_of(&layout.id);
+        let mut json = serde_json::json!({ "name": name, "version": version });
+        for section in Section::ALL {
+            let own = layout
+                .attributes
+                .iter()
+                .filter(|attribute| attribute.section == section);
+            let list: Vec<Value> = own
+                .map(|attribute| serde_json::json!({ "name": attribute.name, "type": attribute.ty.name().to_uppercase() }))
+                .collect();
+            if !list.is_empty() {
+                json[section.key()] = list.into();
+            }
+        }
+        json.to_string()
+    }
+
     pub fn id(&self) -> String {
         format!("{}:{}", self.name, self.version)
     }

@@ -87,6 +87,31 @@ pub fn write(
     }
 }
 
+/// Appends a value of an event, in the order of the layout; its time comes before the first.
+pub fn write_value(into: &mut Vec<u8>, value: Value<'_>) {
+    into.push(u8::from(value != Value::Null));
+    match value {
+        Value::Null => {}
+        Value::Int(v) => into.extend_from_slice(&v.to_be_bytes()),
+        Value::Long(v) => into.extend_from_slice(&v.to_be_bytes()),
+        Value::Double(v) => into.extend_from_slice(&v.to_be_bytes()),
+        Value::Bool(v) => into.push(u8::from(v)),
+        Value::Text(text) => write_string(into, text),
+    }
+}
+
+/// Appends the map of an event, which ends it.
+pub fn write_entries<'t>(
+    into: &mut Vec<u8>,
+    entries: impl ExactSizeIterator<Item = (&'t str, &'t str)>,
+) {
+    into.extend_from_slice(&(entries.len() as u32).to_be_bytes());
+    for (key, value) in entries {
+        write_string(into, key.as_bytes());
+        write_string(into, value.as_bytes());
+    }
+}
+
 /// Events of a layout behind the mark.
 pub struct Events<'a, 'l> {
     front: Front<'a>,

@@ -427,6 +427,47 @@ pub fn write_answer(into: &mut Vec<u8>, name: &str, sequence: i32, answer: &Answ
     into.push(STOP);
 }
 
+/// What a server answers a call, as a client reads it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// The call was carried out; its result, where that is a text.
+    Done(Option<String>),
+    /// One of the exceptions that the method declares, by its number, with its message.
+    Exception(i16, String),
+    /// The server does not know the call, or could not read it.
+    Failed(String),
+}
+
+impl Reply {
+    /// Reads an answer that a [`Scanner`] has found whole.
+    ///
+    /// # Errors
+    /// It is no answer to this call, in words.
+    pub fn read(bytes: &[u8], sequence: i32) -> Result<Reply, String> {
+        let message = Message::read(bytes)?;
+        if message.is_call() || message.sequence != sequence {
+            return Err("it is no answer to what was asked".to_owned());
+        }
+        if message.is_exception() {
+            let text = message.fields.text(1).unwrap_or("without a message");
+            return Ok(Reply::Failed(text.to_owned()));
+        }
+        let mut fields = message.fields;
+        let Some(field) = fields.next() else {
+            return Ok(Reply::Done(None));
+        };
+        Ok(match (field.id, field.ty) {
+            (0, STRING) => Reply::Done(message.fields.text(0).map(str::to_owned)),
+            (0, _) => Reply::Done(None),
+            (id, STRUCT) => {
+                let text = Fields(field.value).text(1).unwrap_or("without a message");
+                Reply::Exception(id, text.to_owned())
+            }
+            (id, ty) => return Err(format!("it has field {id} of type {ty}")),
+        })
+    }
+}
+
 /// Appends a call; its arguments and [`end`] follow.
 pub fn write_call(into: &mut Vec<u8>, name: &str, sequence: i32) {
     write_head(into, CALL, name, sequence);
@@ -463,6 +504,29 @@ pub fn end(into: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answers_are_read_as_they_were_written() {
+        for (answer, reply) in [
+            (Answer::Void, Reply::Done(None)),
+            (Answer::Text("id".into()), Reply::Done(Some("id".into()))),
+            (Answer::Bool(true), Reply::Done(None)),
+            (
+                Answer::Exception(2, "no".into()),
+                Reply::Exception(2, "no".into()),
+            ),
+            (
+                Answer::UnknownMethod,
+                Reply::Failed("Invalid method name: 'x'".into()),
+            ),
+        ] {
+            let mut bytes = Vec::new();
+            write_answer(&mut bytes, "x", 7, &answer);
+            assert_eq!(Reply::read(&bytes, 7), Ok(reply), "{answer:?}");
+            assert!(Reply::read(&bytes, 8).is_err());
+            (0..bytes.len()).for_each(|end| drop(Reply::read(&bytes[..end], 7)));
+        }
+    }
 
     /// A call with a value of every type, lists and maps of them, and a struct inside.
     fn call() -> Vec<u8> {

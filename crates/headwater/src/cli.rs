@@ -4,6 +4,7 @@ mod learn;
 pub mod search;
 pub mod sql;
 pub mod state;
+pub mod store;
 
 use std::path::PathBuf;
 
@@ -67,6 +68,7 @@ pub enum Command {
     Apps(AppsArgs),
     Errors(ErrorsArgs),
     State(state::StateArgs),
+    Store(store::StoreArgs),
     Gateway(GatewayArgs),
     Users(UsersArgs),
     Secrets(SecretsArgs),
@@ -212,6 +214,15 @@ pub struct RunArgs {
     pub sql: sql::SqlLimitArgs,
     #[command(flatten)]
     pub scripts: sql::ScriptArgs,
+    /// Purge of WSO2 DAS: a file with <analytics-data-purging>, alone or in its analytics-config.xml; runs at the times
+    /// of its <cron-expression> and is listed by `headwater scripts`
+    #[arg(
+        long = "purge",
+        value_name = "FILE",
+        requires = "store",
+        conflicts_with = "until_done"
+    )]
+    pub purges: Vec<PathBuf>,
     #[command(flatten)]
     pub search: search::SearchLimitArgs,
     #[command(flatten)]

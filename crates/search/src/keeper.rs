@@ -74,6 +74,11 @@ impl Keeper {
         self.orders.wake.notify_all();
     }
 
+    /// Is the index of a table to be made from nothing, and still there?
+    pub fn is_asked(&self, table: &str) -> bool {
+        self.orders.lock().again.contains(table)
+    }
+
     /// Has the index of a table made from nothing.
     pub fn make_again(&self, table: &str) {
         self.orders.lock().again.insert(table.to_owned());
@@ -162,13 +167,18 @@ impl Work {
             self.lock = Some(lock(&dir.join("index"))?);
         }
         let files = Reader::files(&dir, self.files.as_ref())?;
-        let again = std::mem::take(&mut self.orders.lock().again);
+        let again = self.orders.lock().again.clone();
+        for name in &again {
+            self.drop_index(name)?;
+        }
+        // Whoever waits for a new index does not take the old one for it.
+        self.orders
+            .lock()
+            .again
+            .retain(|name| !again.contains(name));
         let mut failed = None;
         let names: Vec<String> = files.tables().map(str::to_owned).collect();
         for name in &names {
-            if again.contains(name) {
-                self.drop_index(name)?;
-            }
             if let Err(error) = self.keep(&files, name) {
                 failed = Some(error);
             }

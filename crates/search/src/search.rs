@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::tz::TimeZone;
@@ -17,6 +17,9 @@ use crate::error::Error;
 use crate::index::{Fields, Published, TableIndex, folder};
 use crate::keeper::Keeper;
 use crate::view::{Limits, View};
+
+/// How often whoever waits for an index is asked whether he still does.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// For what ends by itself.
 const NO_HURRY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -61,6 +64,8 @@ pub(crate) struct Shared {
     /// Counts searches and readings of the store, so that it is known which was first.
     clock: AtomicU64,
     published: Mutex<HashMap<String, Published>>,
+    /// An index has been published.
+    indexed: Condvar,
     /// What is known of the columns of tables.
     columns: Mutex<HashMap<String, Columns>>,
 }
@@ -92,6 +97,7 @@ impl Search {
             cached: Mutex::default(),
             clock: AtomicU64::new(0),
             published: Mutex::default(),
+            indexed: Condvar::new(),
             columns: Mutex::default(),
         });
         let keeper = keeps_index.then(|| Keeper::start(&shared)).transpose()?;
@@ -251,6 +257,56 @@ impl Search {
         }
     }
 
+    /// Makes the index of a table again and waits until it has all files of the table; how many rows these have.
+    /// `None`: `goes_on` said that nobody waits. Searches read the table meanwhile.
+    ///
+    /// # Errors
+    /// There is no such table, none of its columns is searched, or this search keeps no index.
+    pub fn reindex(&self, table: &str, goes_on: &dyn Fn() -> bool) -> Result<Option<u64>, Error> {
+        let view = self.view(table)?;
+        if view.indexing.is_empty() {
+            return Err(Error::Request(format!(
+                "no column of table '{table}' is searched: set its schema first"
+            )));
+        }
+        let Some(keeper) = &self.keeper else {
+            return Err(Error::Index("another process keeps the index".into()));
+        };
+        let name = name_of(table);
+        self.make_again(table);
+        while goes_on() {
+            // Files come and go meanwhile.
+            let scan = self.view(table)?.scan;
+            let published = self.shared.published();
+            let index = published.get(&name).filter(|_| !keeper.is_asked(&name));
+            let has_all = |index: &Published| {
+                scan.file_names()
+                    .all(|(file, _)| index.file(file).is_some())
+            };
+            if index.is_some_and(has_all) {
+                return Ok(Some(scan.file_names().map(|(_, rows)| rows).sum()));
+            }
+            let waited = self.shared.indexed.wait_timeout(published, LOOK_EVERY);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+        }
+        Ok(None)
+    }
+
+    /// Tables with columns that are searched.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn searched_tables(&self) -> Result<Vec<String>, Error> {
+        let reader = self.reader()?;
+        let mut tables = Vec::new();
+        for table in reader.tables() {
+            if !self.view(table)?.indexing.is_empty() {
+                tables.push(table.to_owned());
+            }
+        }
+        Ok(tables)
+    }
+
     /// Has the index looked at soon, since the columns that are searched have changed.
     pub(crate) fn wake(&self) {
         if let Some(keeper) = &self.keeper {
@@ -268,6 +324,7 @@ impl Shared {
 
     pub fn publish(&self, table: &str, published: Published) {
         self.published().insert(table.to_owned(), published);
+        self.indexed.notify_all();
     }
 
     fn columns(&self, name: &str, definition: &Arc<Definition>) -> Result<Columns, Error> {

@@ -171,6 +171,7 @@ impl ConfigReader<'_> {
                     self.persistence(&key, value)?;
                 }
                 ("databridge.config", value) => self.databridge(&key, value)?,
+                ("data.agent.config", value) => self.data_agents(&key, value)?,
                 ("auth.configs", value) => self.users(&key, value)?,
                 ("siddhi.properties", value) => self.siddhi("", "properties", value)?,
                 _ => self.siddhi("", &key, value)?,
@@ -278,6 +279,37 @@ impl ConfigReader<'_> {
         ];
         self.ignore_others(value, path, &known);
         self.of_databridge(properties);
+        Ok(())
+    }
+
+    /// The clients of databridge: their settings are those of sink `wso2event`, by the protocol.
+    fn data_agents(&mut self, path: &str, value: &Value) -> Result<(), String> {
+        const KEYS: [&str; 4] = [
+            "trustStorePath",
+            "trustStorePassword",
+            "batchSize",
+            "socketTimeoutMS",
+        ];
+        let mut properties = Vec::new();
+        let at = format!("{path}.agents");
+        for item in items(&at, value.get("agents").unwrap_or(&Value::Null))? {
+            let body = unwrapped(item, "agentConfiguration");
+            let protocol = self.required(body, &at, "name")?.to_ascii_lowercase();
+            for key in KEYS {
+                let found = self.optional(body, key)?;
+                properties.extend(found.map(|text| (format!("{protocol}.{key}"), text)));
+            }
+            let known = [&["name"][..], &KEYS].concat();
+            self.ignore_others(body, &at, &known);
+        }
+        self.ignore_others(value, path, &["agents"]);
+        if !properties.is_empty() {
+            self.config.extensions.push(Extension {
+                namespace: "sink".to_owned(),
+                name: "wso2event".to_owned(),
+                properties,
+            });
+        }
         Ok(())
     }
 
@@ -595,6 +627,34 @@ auth.configs:
         assert_eq!(config.ignored, ["databridge.config.workerThreads"]);
         let faulty = parse(&text.replace("YWRtaW4=", "admin!")).expect_err("it is no Base64");
         assert!(faulty.to_string().contains("user 'admin'"), "{faulty}");
+    }
+
+    #[test]
+    fn agents_of_databridge_are_read_by_their_protocol() {
+        let text = "
+data.agent.config:
+  agents:
+    - agentConfiguration:
+        name: Thrift
+        dataEndpointClass: org.wso2.carbon.databridge.agent.endpoint.thrift.ThriftDataEndpoint
+        trustStorePath: trusted.jks
+        trustStorePassword: '${PASS}'
+        batchSize: 100
+    - agentConfiguration: { name: Binary, socketTimeoutMS: 5000 }
+";
+        let config = parse(text).expect("it is well formed");
+        let expect = [
+            ("thrift.trustStorePath", "trusted.jks"),
+            ("thrift.trustStorePassword", "secret"),
+            ("thrift.batchSize", "100"),
+            ("binary.socketTimeoutMS", "5000"),
+        ];
+        let expect = expect.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(config.settings("sink", "wso2event"), expect);
+        assert_eq!(
+            config.ignored,
+            ["data.agent.config.agents.dataEndpointClass"]
+        );
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::definition::Definition;
 use crate::error::Error as StoreError;
 use crate::indexing::Indexing;
 use crate::layout::Layout;
-use crate::spec::{CLUSTER_BY, COMMIT_INTERVAL, CONNECTORS, SCHEMA, STORE_ROWS};
+use crate::spec::{CLUSTER_BY, COMMIT_INTERVAL, CONNECTORS, RETENTION, SCHEMA, STORE_ROWS};
 use crate::store::{EventStore, Session, Stores};
 use crate::table::{Found, INTERVAL, Table, View, Writer, fit, joined};
 
@@ -40,6 +40,7 @@ struct TableStore {
     dir: PathBuf,
     definition: Definition,
     interval: Duration,
+    retention: Option<Duration>,
     layout: Arc<Layout>,
     /// What the app says of its columns.
     indexing: Indexing,
@@ -78,17 +79,21 @@ impl TableStore {
         let name = own.option("table.name").unwrap_or(&schema.name);
         let definition = Definition::new(name, schema.clone(), setup.table.primary_key.clone());
         let definition = definition.map_err(|error| refused(error.to_string()))?;
-        let interval = match own.option(COMMIT_INTERVAL) {
-            None => INTERVAL,
-            Some(text) => {
+        let time = |option: &str, example: &str| {
+            let time = own.option(option).map(|text| {
                 let millis =
                     lang::quantity::time_text(text).and_then(|millis| u64::try_from(millis).ok());
                 let millis = millis.filter(|millis| *millis > 0);
-                Duration::from_millis(millis.ok_or_else(|| {
-                    refused(format!("option '{COMMIT_INTERVAL}' is not a time: '{text}'; write for example '2 sec'"))
-                })?)
-            }
+                millis.map(Duration::from_millis).ok_or_else(|| {
+                    refused(format!(
+                        "option '{option}' is not a time: '{text}'; write for example '{example}'"
+                    ))
+                })
+            });
+            time.transpose()
         };
+        let interval = time(COMMIT_INTERVAL, "2 sec")?.unwrap_or(INTERVAL);
+        let retention = time(RETENTION, "30 days")?;
         let indexed = setup.table.indexes.iter().flatten().copied();
         let layout = Layout::new(&definition, own.option(CLUSTER_BY), indexed);
         let layout = layout.map_err(|error| refused(error.to_string()))?;
@@ -105,6 +110,7 @@ impl TableStore {
             dir: PathBuf::from(dir),
             definition,
             interval,
+            retention,
             layout: Arc::new(layout),
             indexing,
             stores: environment.shared.get::<Stores>(),
@@ -336,6 +342,7 @@ impl Store for TableStore {
                 ));
             }
             state.interval = self.interval;
+            state.retention = self.retention;
             state.layout = Arc::clone(&self.layout);
         }
         let mut own = session.lock().unwrap_or_else(PoisonError::into_inner);

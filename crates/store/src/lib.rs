@@ -68,6 +68,8 @@ pub mod scan;
 mod store;
 #[cfg(feature = "history")]
 mod table;
+#[cfg(feature = "history")]
+pub mod upkeep;
 
 #[cfg(feature = "history")]
 pub use connector::EVENT_STORE;

@@ -48,7 +48,7 @@ pub(crate) fn create(dir: &Path) -> Result<(), Error> {
 }
 
 /// The id of a store.
-fn id(dir: &Path) -> Result<String, Error> {
+pub(crate) fn id(dir: &Path) -> Result<String, Error> {
     let path = dir.join(ABOUT);
     let text = fs::read_to_string(&path).map_err(|cause| match cause.kind() {
         std::io::ErrorKind::NotFound => Error::foreign(

@@ -53,7 +53,7 @@ impl EventStore {
     }
 }
 
-fn read(dir: &Path) -> Result<Marks, Error> {
+pub(crate) fn read(dir: &Path) -> Result<Marks, Error> {
     let path = dir.join(FILE);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,

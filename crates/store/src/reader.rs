@@ -21,7 +21,7 @@ const LOOKS_MAX: usize = 8;
 
 /// What was committed when it was opened, of all tables.
 pub struct Reader {
-    tables: Tables,
+    pub(crate) tables: Tables,
     /// What the folder looked like before it was read.
     seen: Option<Seen>,
     /// Where its log ends, and transactions that are open there.

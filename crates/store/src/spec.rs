@@ -5,6 +5,9 @@ use plan::spec::{ConnectorKind, ConnectorSpec, OptionSpec, OptionType, Status, t
 /// How old rows get before they are in files.
 pub const COMMIT_INTERVAL: &str = "commit.interval";
 
+/// How old rows get before they go.
+pub const RETENTION: &str = "retention";
+
 /// The order of the rows inside files.
 pub const CLUSTER_BY: &str = "cluster.by";
 
@@ -32,6 +35,13 @@ pub const CONNECTORS: &[ConnectorSpec] = &[ConnectorSpec {
         )
         .default("10 sec")
         .test("headwater::eventstore::a_table_keeps_its_rows_over_a_restart"),
+        text(
+            RETENTION,
+            "How long rows are kept, such as `30 days`, by `_timestamp`; for ever by default. Files whose rows are \
+             all older go as a whole; one that has newer rows, too, is written anew when its oldest row is a tenth \
+             of this time older (a second at least, a day at most). Applies while the app runs.",
+        )
+        .test("headwater::upkeep::rows_older_than_their_retention_go"),
         text(
             CLUSTER_BY,
             "Attributes in whose order rows lie inside files, such as `city, house`: questions that compare \

@@ -17,6 +17,7 @@ use crate::load::{Loaded, TABLES, Tables, create, load, replay_into};
 use crate::log::Log;
 use crate::paths::private;
 use crate::table::Table;
+use crate::upkeep::{self, Vacuumed};
 
 /// Held by the process that writes.
 const LOCK: &str = "lock";
@@ -198,7 +199,7 @@ impl Shared {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tables(&self) -> Tables {
+    pub fn tables(&self) -> Tables {
         self.tables
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -316,6 +317,7 @@ impl Shared {
 
     fn run(&self) {
         let mut vacuumed = Instant::now();
+        let mut retained: HashMap<String, Instant> = HashMap::new();
         let mut pause = PAUSE_MIN;
         loop {
             let is_last = self.wait(pause);
@@ -331,6 +333,9 @@ impl Shared {
                          it is tried again"
                     );
                     trouble = Some(said);
+                }
+                if !is_last {
+                    retain(table, &mut retained);
                 }
             }
             self.trim_log(&tables);
@@ -411,13 +416,34 @@ impl Shared {
     }
 }
 
+/// Old rows of a table go, where it has a retention and was not looked at just now.
+fn retain(table: &Arc<Table>, looked: &mut HashMap<String, Instant>) {
+    let name = &table.definition.name;
+    let Some(every) = table.lock().retention.map(upkeep::look_every) else {
+        looked.remove(name);
+        return;
+    };
+    if looked.get(name).is_some_and(|at| at.elapsed() < every) {
+        return;
+    }
+    looked.insert(name.clone(), Instant::now());
+    if let Err(error) = upkeep::retain(table) {
+        tracing::error!(
+            table = name,
+            cause = connect::error::chain(&error),
+            "cannot take rows out that are older than the retention of their table; it is tried again"
+        );
+    }
+}
+
 fn vacuum(tables: &Tables) {
     for table in tables.values() {
-        match table.vacuum() {
-            Ok(0) => {}
-            Ok(files) => tracing::info!(
+        match table.vacuum(upkeep::GRACE, false) {
+            Ok(Vacuumed { files: 0, .. }) => {}
+            Ok(Vacuumed { files, bytes, .. }) => tracing::info!(
                 table = table.definition.name,
                 files,
+                bytes,
                 "removed files that nobody reads any more"
             ),
             Err(error) => tracing::warn!(

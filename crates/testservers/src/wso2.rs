@@ -1,6 +1,8 @@
-//! The agent of WSO2's products, by which Java programs publish events, from Maven Central as it is.
+//! The agent of WSO2's products, by which Java programs publish events, and their receiver, from Maven Central as they
+//! are.
 //!
-//! A program of ours calls it: it publishes events of every type as lines on its standard input ask for them.
+//! Programs of ours call them: one publishes events of every type as lines on its standard input ask for them, one
+//! prints what it receives.
 
 use std::fs;
 use std::path::Path;
@@ -31,6 +33,94 @@ const OTHERS: [(&str, &str, &str); 9] = [
     ("org.glassfish.jaxb", "jaxb-runtime", "2.3.9"),
     ("org.slf4j", "slf4j-simple", "1.5.8"),
 ];
+
+const RECEIVER_EDITION: &str = "5.2.26-r1";
+
+/// The receiver's own parts, beside [`PARTS`]; that of the binary protocol is not on Maven Central.
+const RECEIVER_PARTS: [&str; 2] = ["core", "receiver.thrift"];
+
+/// What else the receiver needs.
+const RECEIVER_OTHERS: [(&str, &str, &str); 1] = [("com.google.guava", "guava", "19.0")];
+
+/// Classes of Carbon that the receiver names and that are not on Maven Central: where they say which key store is used,
+/// this is a property of Java.
+const CARBON: [(&str, &str); 3] = [
+    (
+        "org/wso2/carbon/user/api/UserStoreException.java",
+        "package org.wso2.carbon.user.api;\npublic class UserStoreException extends Exception {}\n",
+    ),
+    (
+        "org/wso2/carbon/base/api/ServerConfigurationService.java",
+        "package org.wso2.carbon.base.api;\npublic interface ServerConfigurationService { String getFirstProperty(String key); }\n",
+    ),
+    (
+        "org/wso2/carbon/base/ServerConfiguration.java",
+        "package org.wso2.carbon.base;
+public class ServerConfiguration implements org.wso2.carbon.base.api.ServerConfigurationService {
+    private static final ServerConfiguration ONE = new ServerConfiguration();
+    public static ServerConfiguration getInstance() { return ONE; }
+    public String getFirstProperty(String key) { return System.getProperty(key); }
+}
+",
+    ),
+];
+
+/// Arguments: port, port with TLS, user, password. Prints `listens`, `defined ID` for each definition of a stream, and a
+/// line for each event.
+const RECEIVER: &str = r#"
+import java.util.List;
+import java.util.TreeMap;
+import org.wso2.carbon.databridge.commons.Credentials;
+import org.wso2.carbon.databridge.commons.Event;
+import org.wso2.carbon.databridge.commons.StreamDefinition;
+import org.wso2.carbon.databridge.core.AgentCallback;
+import org.wso2.carbon.databridge.core.DataBridge;
+import org.wso2.carbon.databridge.core.Utils.AgentSession;
+import org.wso2.carbon.databridge.core.conf.DataBridgeConfiguration;
+import org.wso2.carbon.databridge.core.definitionstore.InMemoryStreamDefinitionStore;
+import org.wso2.carbon.databridge.core.internal.authentication.AuthenticationHandler;
+import org.wso2.carbon.databridge.receiver.thrift.ThriftDataReceiver;
+
+public class Receiver {
+    public static void main(String[] args) throws Exception {
+        System.setOut(new java.io.PrintStream(System.out, true, "UTF-8"));
+        DataBridgeConfiguration configuration = new DataBridgeConfiguration();
+        DataBridge bridge = new DataBridge(new AuthenticationHandler() {
+            public boolean authenticate(String user, String password) {
+                return user.equals(args[2]) && password.equals(args[3]);
+            }
+            public String getTenantDomain(String user) { return "carbon.super"; }
+            public int getTenantId(String domain) { return -1234; }
+            public void initContext(AgentSession session) {}
+            public void destroyContext(AgentSession session) {}
+        }, new InMemoryStreamDefinitionStore(), configuration);
+        configuration.setKeyStoreLocation(System.getProperty("Security.KeyStore.Location"));
+        configuration.setKeyStorePassword(System.getProperty("Security.KeyStore.Password"));
+        bridge.setInitialConfig(configuration);
+        bridge.subscribe(new AgentCallback() {
+            public void definedStream(StreamDefinition definition, int tenant) {
+                System.out.println("defined " + definition.getStreamId());
+            }
+            public void removeStream(StreamDefinition definition, int tenant) {}
+            public void receive(List<Event> events, Credentials credentials) {
+                for (Event event : events) {
+                    StringBuilder line = new StringBuilder("event " + event.getStreamId());
+                    Object[][] parts = {event.getMetaData(), event.getCorrelationData(), event.getPayloadData()};
+                    for (Object[] part : parts) {
+                        line.append(" |");
+                        if (part != null) for (Object value : part) line.append(" ").append(value);
+                    }
+                    Object map = event.getArbitraryDataMap();
+                    System.out.println(line + " | " + (map == null ? "{}" : new TreeMap<>(event.getArbitraryDataMap())));
+                }
+            }
+        });
+        int port = Integer.parseInt(args[0]);
+        new ThriftDataReceiver(Integer.parseInt(args[1]), port, bridge).start("127.0.0.1");
+        System.out.println("listens");
+    }
+}
+"#;
 
 /// Arguments: protocol, URL of the receiver, URL of its login, user, password, stream, and the agent's
 /// configuration. A line `events FROM TO` publishes those, `nulls FROM TO` the same with null for every
@@ -103,6 +193,32 @@ pub fn wso2_agent_or_skip(trust: &str) -> Option<Command> {
     }
 }
 
+/// The receiver, before its arguments, with the key and certificate of a store. `None` as for the agent.
+///
+/// # Panics
+/// It cannot be made.
+pub fn wso2_receiver_or_skip(key: &str) -> Option<Command> {
+    match kept("wso2-receiver", RECEIVER_EDITION, install_receiver) {
+        Ok(at) => {
+            let at = at.display();
+            let mut command = Command::new("java");
+            command
+                .args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
+                .arg(format!("-DSecurity.KeyStore.Location={key}"))
+                .arg(format!("-DSecurity.KeyStore.Password={PASSWORD}"))
+                .arg("-cp")
+                .arg(format!("{at}:{at}/lib/*"))
+                .arg("Receiver");
+            Some(command)
+        }
+        Err(error @ Error::Missing { .. }) if !is_required() => {
+            tool::say(&format!("skipped: no receiver of WSO2: {error}"));
+            None
+        }
+        Err(error) => panic!("the receiver of WSO2 cannot be had: {error}"),
+    }
+}
+
 /// What `data-agent-config.xml` holds for an agent that trusts the certificates of a store.
 ///
 /// A connection that has failed goes back to the agent's pool, and leaves it only when it has been idle for long
@@ -132,6 +248,23 @@ pub fn wso2_agent_config(trust: &str) -> String {
 }
 
 fn install(into: &Path) -> Result<(), Error> {
+    compile(into, &PARTS, &OTHERS, &[("Main.java", MAIN)])
+}
+
+fn install_receiver(into: &Path) -> Result<(), Error> {
+    let parts = [&PARTS[..], &RECEIVER_PARTS].concat();
+    let others = [&OTHERS[..], &RECEIVER_OTHERS].concat();
+    let sources = [&CARBON[..], &[("Receiver.java", RECEIVER)]].concat();
+    compile(into, &parts, &others, &sources)
+}
+
+/// Fetches parts and what they need, and compiles sources against them.
+fn compile(
+    into: &Path,
+    parts: &[&str],
+    others: &[(&str, &str, &str)],
+    sources: &[(&str, &str)],
+) -> Result<(), Error> {
     for (name, package) in [("javac", "default-jdk-headless"), ("mvn", "maven")] {
         if !answers(name, &["--version"]) {
             let remedy = format!("apt-get install {package} brings it");
@@ -139,33 +272,38 @@ fn install(into: &Path) -> Result<(), Error> {
         }
     }
     let said = |e| Error::failed("the installation cannot be written", e);
-    fs::write(into.join("pom.xml"), pom()).map_err(said)?;
-    fs::write(into.join("Main.java"), MAIN).map_err(said)?;
+    fs::write(into.join("pom.xml"), pom(parts, others)).map_err(said)?;
+    for (name, source) in sources {
+        let path = into.join(name);
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        made.and_then(|()| fs::write(&path, source)).map_err(said)?;
+    }
     run(Command::new("mvn")
         .args(["-q", "-B", "dependency:copy-dependencies"])
         .arg(format!("-DoutputDirectory={}", into.join("lib").display()))
         .current_dir(into))
     .map_err(|error| {
-        let what = format!("the agent of WSO2 cannot be had from Maven Central: {error}");
+        let what = format!("the libraries of WSO2 cannot be had from Maven Central: {error}");
         Error::missing(what, "connect this machine to it")
     })?;
     run(Command::new("javac")
-        .args(["-encoding", "UTF-8", "-cp", "lib/*", "Main.java"])
+        .args(["-encoding", "UTF-8", "-cp", "lib/*:."])
+        .args(sources.iter().map(|(name, _)| name))
         .current_dir(into))?;
     Ok(())
 }
 
-fn pom() -> String {
-    let own = PARTS.map(|part| {
+fn pom(parts: &[&str], others: &[(&str, &str, &str)]) -> String {
+    let own = parts.iter().map(|part| {
         format!(
             "<dependency><groupId>org.wso2.carbon.analytics-common</groupId>\
              <artifactId>org.wso2.carbon.databridge.{part}</artifactId><version>{VERSION}</version>{ALONE}\
              </dependency>"
         )
     });
-    let others = OTHERS.map(|(group, name, version)| {
+    let others = others.iter().map(|(group, name, version)| {
         // Of the same reason: what is named for servlets is not needed.
-        let alone = if name == "libthrift" { ALONE } else { "" };
+        let alone = if *name == "libthrift" { ALONE } else { "" };
         format!(
             "<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>\
              {alone}</dependency>"
@@ -175,8 +313,8 @@ fn pom() -> String {
         "<project xmlns=\"http://maven.apache.org/POM/4.0.0\"><modelVersion>4.0.0</modelVersion>\
          <groupId>headwater</groupId><artifactId>test-client-wso2</artifactId><version>1</version>\
          <packaging>pom</packaging><dependencies>{}{}</dependencies></project>",
-        own.concat(),
-        others.concat()
+        own.collect::<String>(),
+        others.collect::<String>()
     )
 }
 

@@ -16,6 +16,7 @@ use crate::component::{
     Mapper, Payload, PayloadKind, SinkMapper, SinkMapperSetup, SourceMapper, SourceMapperSetup,
 };
 use crate::error::Error;
+use crate::event_text::row_text;
 use crate::message::Messages;
 use crate::rows::{Properties, Rejected, Rows};
 
@@ -190,11 +191,6 @@ impl SinkMapper for Sink {
 
 fn null_in(batch: &Batch, row: usize) -> Option<usize> {
     batch.columns.iter().position(|column| column.is_null(row))
-}
-
-fn row_text(batch: &Batch, row: usize) -> String {
-    let values: Vec<String> = batch.row(row).iter().map(event::text::to_text).collect();
-    values.join(", ")
 }
 
 fn write(bytes: &mut Vec<u8>, column: &Column, row: usize) {

@@ -8,7 +8,7 @@ use databridge::bundle::Bundle;
 use databridge::rows::{Events, Value};
 use databridge::stream::{Attribute, Layout, VERSION};
 use databridge::{NULL, binary, reading, refused, rows as events};
-use event::{ColumnBuilder, Schema, Type};
+use event::{Batch, ColumnBuilder, Schema, Type};
 use plan::Mapping;
 use plan::spec::ConnectorSpec;
 
@@ -17,7 +17,8 @@ use crate::component::{
 };
 use crate::error::Error;
 use crate::mapper::Fields;
-use crate::rows::{Properties, Rows};
+use crate::message::Messages;
+use crate::rows::{Properties, Rejected, Rows};
 use crate::scalar;
 use crate::spec::wso2event::CONNECTORS as SPECS;
 
@@ -48,11 +49,147 @@ impl Mapper for Wso2Event {
         }))
     }
 
-    fn sink(&self, _setup: &SinkMapperSetup<'_>) -> Result<Box<dyn SinkMapper>, Error> {
-        Err(Error::refused(
-            "sink mapper 'wso2event'",
-            "there is no sink mapper of this type",
-        ))
+    fn sink(&self, setup: &SinkMapperSetup<'_>) -> Result<Box<dyn SinkMapper>, Error> {
+        let sent = SentLayout::new(setup.around, setup.mapping, setup.schema);
+        let sent = sent.map_err(|cause| Error::refused("sink mapper 'wso2event'", cause))?;
+        Ok(Box::new(Sink {
+            sent,
+            texts: Vec::new(),
+        }))
+    }
+}
+
+/// The stream on the wire of a sink, and the attributes of its own that are sent there.
+#[derive(Clone, Debug)]
+pub struct SentLayout {
+    pub layout: Layout,
+    /// For each column of the layout the attribute of the stream.
+    columns: Vec<usize>,
+}
+
+impl SentLayout {
+    /// That of a sink with these options. Keys of `@map` or `@payload` name attributes; without any, all are sent
+    /// under their names.
+    ///
+    /// # Errors
+    /// It has no form on the wire, or an attribute is not there; in words.
+    pub fn new(
+        options: &[(String, String)],
+        mapping: &Mapping,
+        schema: &Schema,
+    ) -> Result<SentLayout, String> {
+        let own = options.iter().find(|(name, _)| name == "wso2.stream.id");
+        let id = own.map_or_else(
+            || format!("{}:{VERSION}", schema.name),
+            |(_, id)| id.clone(),
+        );
+        let custom: Vec<&(String, String)> =
+            mapping.payload.iter().chain(&mapping.options).collect();
+        let mut keys = Vec::new();
+        for (key, attribute) in custom {
+            let attribute = attribute.trim();
+            let column = schema.index_of(attribute).ok_or_else(|| {
+                format!(
+                    "'{key}' names '{attribute}', which is no attribute of stream '{}'",
+                    schema.name
+                )
+            })?;
+            if key.is_empty() {
+                return Err(
+                    "@payload needs keys: @payload(meta_host='host', symbol='symbol')".to_owned(),
+                );
+            }
+            keys.push((key.as_str(), column));
+        }
+        if keys.is_empty() {
+            let all = schema.attributes.iter().enumerate();
+            keys.extend(all.map(|(column, attribute)| (attribute.name.as_str(), column)));
+        }
+        let types = keys
+            .iter()
+            .map(|(key, column)| (Some(*key), schema.attributes[*column].ty));
+        Ok(SentLayout {
+            layout: Layout::new(&id, types)?,
+            columns: keys.iter().map(|(_, column)| *column).collect(),
+        })
+    }
+}
+
+/// Writes the events of a chunk one behind the other; the sink makes of them what its protocol has.
+struct Sink {
+    sent: SentLayout,
+    /// Texts of the map of an event; reused.
+    texts: Vec<(usize, String)>,
+}
+
+const SET_A_VALUE: &str =
+    "give the attribute a value in the query, such as by ifThenElse(x is null, 0, x)";
+
+impl SinkMapper for Sink {
+    fn encode(&mut self, batch: &Batch, rows: &[u32], out: &mut Messages) {
+        let mut good = Vec::with_capacity(rows.len());
+        for &row in rows {
+            match self.null_of(batch, row as usize) {
+                None => good.push(row),
+                Some(name) => {
+                    let text = crate::event_text::row_text(batch, row as usize);
+                    let cause = format!(
+                        "attribute '{name}' is null, and events have no null that is not a text"
+                    );
+                    out.reject(Rejected::new(&text, cause, SET_A_VALUE), &[row]);
+                }
+            }
+        }
+        if good.is_empty() {
+            return;
+        }
+        let bytes = out.bytes();
+        let start = bytes.len();
+        bytes.push(events::MARK);
+        for &row in &good {
+            self.write_row(bytes, batch, row as usize);
+        }
+        out.end_bytes(start, &good);
+    }
+}
+
+impl Sink {
+    /// The name of an attribute that cannot be sent as null and is.
+    fn null_of(&self, batch: &Batch, row: usize) -> Option<&str> {
+        let mut attributes = self.sent.layout.attributes.iter();
+        let found = attributes.find(|attribute| {
+            let column = &batch.columns[self.sent.columns[attribute.column]];
+            attribute.ty != Type::String && column.is_null(row)
+        });
+        found.map(|attribute| attribute.name.as_str())
+    }
+
+    fn write_row(&mut self, bytes: &mut Vec<u8>, batch: &Batch, row: usize) {
+        bytes.extend_from_slice(&batch.times.at(row).to_be_bytes());
+        let SentLayout { layout, columns } = &self.sent;
+        for attribute in &layout.attributes {
+            let value = batch.columns[columns[attribute.column]].value(row);
+            let written = match &value {
+                event::Value::Int(v) => Value::Int(*v),
+                event::Value::Long(v) => Value::Long(*v),
+                event::Value::Float(v) => Value::Double(f64::from(*v)),
+                event::Value::Double(v) => Value::Double(*v),
+                event::Value::Bool(v) => Value::Bool(*v),
+                event::Value::Str(v) => Value::Text(v.as_bytes()),
+                event::Value::Null | event::Value::Object(_) => Value::Null,
+            };
+            events::write_value(bytes, written);
+        }
+        self.texts.clear();
+        for (at, arbitrary) in layout.arbitrary.iter().enumerate() {
+            let value = batch.columns[columns[arbitrary.column]].value(row);
+            if !value.is_null() {
+                self.texts.push((at, event::text::to_text(&value)));
+            }
+        }
+        let entries = self.texts.iter();
+        let entries = entries.map(|(at, text)| (layout.arbitrary[*at].key.as_str(), text.as_str()));
+        events::write_entries(bytes, entries);
     }
 }
 
@@ -383,6 +520,100 @@ mod tests {
         let rows = show(batch);
         let rejected = decoder.take_rejected().into_iter().map(|r| r.cause);
         (format!("{rows} @{}", times.join(",")), rejected.collect())
+    }
+
+    /// What a sink mapper writes of rows of time 5, and why it does not write others.
+    fn encoded(
+        attributes: &str,
+        mapping: &Mapping,
+        rows: &[&[event::Value]],
+    ) -> (Vec<u8>, Vec<String>) {
+        let schema = schema(attributes);
+        let setup = SinkMapperSetup {
+            mapping,
+            schema: &schema,
+            around: &[],
+        };
+        let mut mapper = Wso2Event.sink(&setup).expect("it can be made");
+        let rows: Vec<(i64, Vec<event::Value>)> =
+            rows.iter().map(|row| (5, row.to_vec())).collect();
+        let batch = Batch::from_rows(&schema, &rows, event::Chunks::One, 0);
+        let mut out = Messages::default();
+        mapper.encode_all(&batch, &mut out);
+        let bytes = out.iter().find_map(|message| match message.payload {
+            Payload::Bytes(bytes) => Some(bytes.to_vec()),
+            _ => None,
+        });
+        let causes = out
+            .take_rejected()
+            .into_iter()
+            .map(|rejected| rejected.cause);
+        (bytes.unwrap_or_default(), causes.collect())
+    }
+
+    #[test]
+    fn what_the_sink_mapper_writes_the_source_mapper_reads() {
+        use event::Value as V;
+        let whole: &[V] = &[
+            V::str("s"),
+            V::Int(-1),
+            V::Long(i64::MAX),
+            V::Float(1.5),
+            V::Double(-0.25),
+            V::Bool(true),
+            V::str("é"),
+            V::Int(7),
+            V::str("t"),
+        ];
+        let mut nulls = whole.to_vec();
+        for at in [0, 6, 7, 8] {
+            nulls[at] = V::Null;
+        }
+        let mut wrong = whole.to_vec();
+        wrong[4] = V::Null;
+        let (bytes, causes) = encoded(ALL, &mapping("wso2event", &[]), &[whole, &wrong, &nulls]);
+        assert_eq!(causes.len(), 1);
+        assert!(causes[0].contains("attribute 'd' is null"), "{causes:?}");
+        let (rows, rejected) = decoded(ALL, mapping("wso2event", &[]), &bytes);
+        assert_eq!(rejected, Vec::<String>::new());
+        let max = i64::MAX;
+        assert_eq!(
+            rows,
+            format!(
+                "s -1 {max} 1.5 -0.25 true é 7 t; null -1 {max} 1.5 -0.25 true null null null @5,5"
+            )
+        );
+    }
+
+    #[test]
+    fn keys_name_attributes_and_leave_out_others() {
+        use event::Value as V;
+        let row: &[V] = &[V::Long(170), V::str("WSO2"), V::str("f"), V::Null];
+        let keys = [
+            ("meta_timestamp", "at"),
+            ("symbol", "symbol"),
+            ("arbitrary_folder", "folder"),
+        ];
+        let by_map = mapping("wso2event", &keys);
+        let by_payload = crate::mapper::testing::with_payload(mapping("wso2event", &[]), &keys);
+        for map in [by_map, by_payload] {
+            let (bytes, causes) =
+                encoded("at long, symbol string, folder string, n int", &map, &[row]);
+            assert_eq!(causes, Vec::<String>::new());
+            let read = with_attributes(
+                mapping("wso2event", &[]),
+                &["meta_timestamp", "symbol", "arbitrary_folder"],
+            );
+            let (rows, _) = decoded("c long, a string, b string", read, &bytes);
+            assert_eq!(rows, "170 WSO2 f @5");
+        }
+        let schema = schema("at long, o object");
+        let refused = |options: &[(&str, &str)]| {
+            let sent = SentLayout::new(&[], &mapping("wso2event", options), &schema);
+            sent.expect_err("it has no form")
+        };
+        assert!(refused(&[("a", "b")]).contains("'b', which is no attribute"));
+        assert!(refused(&[]).contains("'o' is an OBJECT"));
     }
 
     /// An event of every type; its numbers are null where `is_null`.

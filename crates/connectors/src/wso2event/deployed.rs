@@ -17,7 +17,7 @@ pub(super) enum Protocol {
 
 impl Protocol {
     /// What its keys begin with.
-    const fn key(self) -> &'static str {
+    pub const fn key(self) -> &'static str {
         match self {
             Protocol::Thrift => "thrift",
             Protocol::Binary => "binary",

@@ -1,5 +1,5 @@
 //! Events of WSO2's products: `@source(type='wso2event')`, the receiver of databridge, which
-//! speaks Thrift and the binary protocol.
+//! speaks Thrift and the binary protocol, and `@sink(type='wso2event')`, its client.
 //!
 //! One receiver for the server: its ports, certificate and users are those of `databridge.config` in the
 //! deployment file, its streams those of the sources that run. Promises: a bundle is answered when its app
@@ -13,6 +13,7 @@ mod connection;
 mod deployed;
 mod logins;
 mod receiver;
+mod sink;
 mod source;
 mod streams;
 mod thrift;
@@ -22,9 +23,10 @@ use crate::spec::wso2event::CONNECTORS;
 use connect::component::PayloadKind;
 use connect::connector_def::ConnectorDef;
 
-/// `@source(type='wso2event')`.
+/// `@source(type='wso2event')` and `@sink(type='wso2event')`.
 pub const WSO2EVENT: ConnectorDef = ConnectorDef {
     source: Some(|setup| Ok(Box::new(source::Wso2EventSource::new(setup)?))),
+    sink: Some(|setup| Ok(Box::new(sink::Wso2EventSink::new(setup)?))),
     default_address: Some(source::default_address),
     gives: &[PayloadKind::Bytes],
     takes: &[PayloadKind::Bytes],

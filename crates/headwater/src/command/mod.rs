@@ -22,6 +22,7 @@ pub mod sql;
 pub mod state;
 pub mod statistics;
 pub mod status;
+pub mod store;
 pub mod tap;
 pub mod test;
 pub mod top;

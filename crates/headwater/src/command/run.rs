@@ -36,6 +36,7 @@ use crate::output::Output;
 use crate::progress::{Progress, summary_text};
 use crate::service::ServiceManager;
 use crate::sql::ScriptFiles;
+use crate::upkeep::{Place, PurgeFiles};
 
 /// Between two saves of the state, unless something says otherwise.
 const STATE_INTERVAL: Duration = Duration::from_secs(5);
@@ -60,6 +61,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     http.iter().try_for_each(HttpOptions::check)?;
     let mut folder = deployment_folder(&args, state.as_deref())?;
     let script_files = ScriptFiles::read(&args.scripts, output.colour)?;
+    let purge_files = PurgeFiles::read(&args.purges)?;
     let Some(apps) = read_apps(&args, folder.as_mut(), options, output)? else {
         return Ok(1);
     };
@@ -130,16 +132,18 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     deployment.set(apps.texts, apps.options);
     let asked_store = args.store.as_deref().filter(|_| http.is_some());
     let scripts = Scripts::new(server.asker(), &zone);
-    let running_scripts = match args.scripts.scripts.is_empty() {
+    let running_scripts = match args.scripts.scripts.is_empty() && args.purges.is_empty() {
         true => None,
         false => {
-            scripts.set(definitions(script_files, &server, &zone, &args)?);
+            let files = (script_files, purge_files);
+            scripts.set(definitions(files, &server, &zone, &args)?);
             // Of one server there are one set of scripts.
             server.metrics().scripts.set(scripts.clone()).ok();
             Some(scripts.start().context("cannot start a thread")?)
         }
     };
     let search = crate::search::Searching::of_server(asked_store, &args.search, &zone)?;
+    let upkeep = Place::of_server(asked_store, &server.shared(), &search, &zone);
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
@@ -154,6 +158,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         sql: crate::sql::of_server(asked_store, &args.sql, &search)?,
         analytics: crate::search::of_server(asked_store, &search),
         scripts: scripts.clone(),
+        store: upkeep.clone(),
         hidden: output.hidden.clone(),
         gateway: server.gateway().cloned(),
     };
@@ -204,6 +209,8 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     progress.clear();
     // They write to the store, and to the apps.
     drop(running_scripts);
+    // It ends with the file that it is at, before the last answer is given.
+    upkeep.stop();
     // Publishers get their answers while the apps still run.
     listeners.into_iter().for_each(Listener::stop);
     let end = server.stop();
@@ -493,7 +500,7 @@ fn deployment_folder(
 
 /// What runs the scripts of these files in a server.
 fn definitions(
-    files: ScriptFiles,
+    (files, purges): (ScriptFiles, PurgeFiles),
     server: &Server,
     zone: &str,
     args: &RunArgs,
@@ -501,7 +508,17 @@ fn definitions(
     // Without a store there are no scripts.
     let dir = args.store.as_deref().unwrap_or(Path::new(""));
     let limits = (&args.sql, &args.scripts);
-    let definitions = files.definitions(dir, &server.shared(), zone, limits)?;
+    let mut definitions = files.definitions(dir, &server.shared(), zone, limits)?;
+    for purge in purges.definitions(dir, &server.shared(), zone) {
+        if definitions.iter().any(|other| other.name == purge.name) {
+            let message = format!(
+                "a purge and another one or a script are named '{}': rename a file",
+                purge.name
+            );
+            return Err(Error::Usage(message).into());
+        }
+        definitions.push(purge);
+    }
     for script in &definitions {
         let cron = script.cron.as_ref().map(|(text, _)| text);
         tracing::info!(script = script.name, cron, "script is ready");
@@ -511,10 +528,11 @@ fn definitions(
 
 /// Reads the scripts again. If one is wrong, that is said, and all stay as they were.
 fn reload_scripts(scripts: &Scripts, server: &Server, zone: &str, args: &RunArgs) {
-    if args.scripts.scripts.is_empty() {
+    if args.scripts.scripts.is_empty() && args.purges.is_empty() {
         return;
     }
-    let files = ScriptFiles::read(&args.scripts, false);
+    let scripts_read = ScriptFiles::read(&args.scripts, false);
+    let files = scripts_read.and_then(|files| Ok((files, PurgeFiles::read(&args.purges)?)));
     match files.and_then(|files| definitions(files, server, zone, args)) {
         Ok(definitions) => scripts.set(definitions),
         Err(error) => tracing::error!(

@@ -115,6 +115,9 @@ fn run_text(run: &Json) -> String {
 /// What rows have become.
 fn line(outcome: &Json) -> String {
     let rows = cell(&outcome["rows"]);
+    if outcome["purged"] == true {
+        return format!("{}: {rows} rows purged\n", cell(&outcome["table"]));
+    }
     match outcome["stream"].as_str() {
         Some(stream) => format!("{stream}: {rows} rows sent\n"),
         None => {

@@ -8,7 +8,9 @@ use ::search::{Options, Search};
 use anyhow::Context as _;
 use bytes::Bytes;
 use jiff::tz::TimeZone;
+use serde_json::{Value as Json, json};
 use server::http::analytics::{Analytics, AnalyticsCall, AnalyticsEngine, AnalyticsReply};
+use server::http::store::StoreRefusal;
 
 use super::NO_STORE;
 use crate::cli::search::SearchLimitArgs;
@@ -52,6 +54,51 @@ impl Searching {
         };
         let search = Search::new(dir, options).context("cannot start the search")?;
         Ok(Searching(Some(Arc::new(search))))
+    }
+
+    /// Over a folder that no server uses, whose indexes this keeps.
+    ///
+    /// # Errors
+    /// There is no thread.
+    pub fn keeping(dir: &Path) -> anyhow::Result<Searching> {
+        let options = Options {
+            keeps_index: true,
+            ..Options::default()
+        };
+        let search = Search::new(dir, options).context("cannot start the search")?;
+        Ok(Searching(Some(Arc::new(search))))
+    }
+
+    /// Makes the indexes of some tables again, one after the other, and waits for them.
+    ///
+    /// # Errors
+    /// None of these tables is searched, or the store cannot be read.
+    pub fn reindex(
+        &self,
+        is_meant: &dyn Fn(&str) -> bool,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Json, StoreRefusal> {
+        let failed = |error: ::search::Error| StoreRefusal::Failed(error.to_string());
+        let Some(search) = &self.0 else {
+            return Err(StoreRefusal::Failed(NO_STORE.to_owned()));
+        };
+        let mut tables = search.searched_tables().map_err(failed)?;
+        tables.retain(|table| is_meant(table));
+        if tables.is_empty() {
+            let message = "none of these tables has columns that are searched: name some in its option 'schema'";
+            return Err(StoreRefusal::Wrong(message.to_owned()));
+        }
+        let mut done = Vec::new();
+        for table in &tables {
+            match search.reindex(table, goes_on).map_err(failed)? {
+                Some(rows) => done.push(json!({ "table": table, "rows": rows })),
+                None => {
+                    let message = "it was stopped; the index is made on in the background where a server runs";
+                    return Err(StoreRefusal::Wrong(message.to_owned()));
+                }
+            }
+        }
+        Ok(json!({ "tables": done }))
     }
 
     /// For the function `search` of SQL.

@@ -11,6 +11,7 @@ const LACKS: &str = "this build has no search: build it with the feature 'search
                      --features search), or install the full binary";
 
 /// There is none.
+#[derive(Clone)]
 pub struct Searching {
     has_store: bool,
 }
@@ -34,6 +35,25 @@ impl Searching {
     /// There is none for SQL.
     pub fn of_sql(&self) -> Option<std::sync::Arc<dyn sql::TableSearch>> {
         None
+    }
+}
+
+#[cfg(feature = "history")]
+impl Searching {
+    /// # Errors
+    /// Always: what the build lacks, and how to get it.
+    pub fn keeping(_: &Path) -> anyhow::Result<Searching> {
+        Err(anyhow::anyhow!(LACKS))
+    }
+
+    /// # Errors
+    /// Always, as above.
+    pub fn reindex(
+        &self,
+        _: &dyn Fn(&str) -> bool,
+        _: &dyn Fn() -> bool,
+    ) -> Result<serde_json::Value, server::http::store::StoreRefusal> {
+        Err(server::http::store::StoreRefusal::Failed(LACKS.to_owned()))
     }
 }
 

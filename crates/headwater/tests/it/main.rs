@@ -72,6 +72,7 @@ mod table;
 mod tap;
 mod tcp;
 mod trial;
+mod upkeep;
 mod websocket;
 mod websub;
 mod wso2event;

@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use testservers::{wso2_agent_config, wso2_agent_or_skip};
 
 use crate::broker::{errors, key_file};
+use crate::kit::Subject;
 use crate::network::script::Script;
 use crate::network::{Running, eventually, free_port, number};
 
@@ -455,4 +456,265 @@ fn what_clients_are_answered() {
     ] {
         assert!(kept.contains(cause), "{kept}");
     }
+}
+
+// ---- the sink ----
+
+pub const KIT: Subject = Subject {
+    name: "wso2event",
+    source: "type='wso2event', wso2.stream.id='{topic}:1.0.0'",
+    sink: "type='wso2event', wso2.stream.id='{topic}:1.0.0', url='ssl://localhost:{port}', username='sensor', \
+           password='let-me-in', truststore.file='{keys}/server.p12', truststore.password='wso2carbon'",
+    // Where the source listens is said by the deployment.
+    deployment: &[(
+        "source",
+        "wso2event",
+        &[
+            ("keyStoreLocation", "{keys}/server.p12"),
+            ("keyStorePassword", "wso2carbon"),
+            ("user.sensor", "let-me-in"),
+            ("dataReceivers", "thrift"),
+            ("thrift.hostName", "127.0.0.1"),
+            ("thrift.tcpPort", "0"),
+            ("thrift.sslPort", "{port}"),
+        ],
+    )],
+    format: Some("wso2event"),
+    ..Subject::PLAIN
+};
+
+// row: sink wso2event | our receiver, and that of WSO2's products (Java, Thrift)
+// n/a silent: an answer is waited for `timeout` long, as the Java agent waits
+// n/a full: a receiver says nothing of its room, and answers later
+
+/// Sends the rows of a file with every type.
+const SENDER: &str = "@app:name('Sender')
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false', @map(type='csv', fail.on.unknown.attribute='false'))
+define stream Rows (m string, c string, i int, l long, f float, d double, b bool, t string, folder string);
+@sink(type='wso2event', url='{url}', username='{user}', password='{password}', wso2.stream.id='org.acme.in:2.0.0',
+    truststore.file='{trust}', truststore.password='wso2carbon', {options},
+    @map(type='wso2event', meta_m='m', correlation_c='c', i='i', l='l', f='f', d='d', b='b', t='t', arbitrary_folder='folder'))
+define stream Sent (m string, c string, i int, l long, f float, d double, b bool, t string, folder string);
+from Rows select * insert into Sent;
+";
+
+/// Writes an app that sends to receivers, and the rows that it reads.
+fn sender(
+    place: &Place,
+    name: &str,
+    url: &str,
+    options: &str,
+    rows: std::ops::Range<i64>,
+) -> String {
+    let line = |n| match n {
+        13 => row(n).replace(",13,", ",null,") + "\n",
+        n => row(n) + "\n",
+    };
+    let lines: String = rows.map(line).collect();
+    let dir = place.path(name);
+    fs::create_dir_all(&dir).expect("a folder");
+    fs::write(format!("{dir}/in.csv"), lines).expect("written");
+    let app = SENDER
+        .replace("{dir}", &dir)
+        .replace("{url}", url)
+        .replace("{user}", "sensor")
+        .replace("{password}", "let-me-in")
+        .replace("{trust}", &key_file("server.p12"))
+        .replace("{options}", options);
+    let path = format!("{dir}/sender.siddhi");
+    fs::write(&path, app).expect("written");
+    path
+}
+
+// shows: sink wso2event open, order, login, tls, bad
+#[test]
+fn what_a_sink_sends_comes_to_our_source() {
+    let place = Place::new();
+    let run = place.run();
+    let [thrift, thrift_tls, binary, binary_tls] = place.ports;
+    let mut expect = Vec::new();
+    for (at, (url, options)) in [
+        (format!("tcp://localhost:{thrift}"), format!("auth.url='ssl://localhost:{thrift_tls}'")),
+        (format!("ssl://localhost:{thrift_tls}"), "mode='blocking'".to_owned()),
+        (
+            format!("tcp://localhost:{binary}"),
+            format!("auth.url='ssl://127.0.0.1:{binary_tls}', hostname.verification.enabled='false', protocol='binary'"),
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let begin = at as i64 * 1_000;
+        let app = sender(&place, &format!("s{at}"), &url, &options, begin..begin + 1_000);
+        let sending = Running::start(&[&app, "--until-done"]);
+        let (code, summary) = sending.end();
+        // Row 13 has a null that is no text: that alone is not sent.
+        assert_eq!(code, Some(if at == 0 { 4 } else { 0 }), "{summary}");
+        expect.extend((begin..begin + 1_000).filter(|n| *n != 13).map(row));
+        eventually("all rows", || place.rows().len() >= expect.len());
+    }
+    // By one connection they come in their order.
+    let found = place.rows();
+    let first = found
+        .iter()
+        .zip(&expect)
+        .position(|(found, expect)| found != expect);
+    assert!(
+        found == expect,
+        "{first:?}: {} rows of {}",
+        found.len(),
+        expect.len()
+    );
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(0), "{summary}");
+}
+
+#[test]
+fn groups_fail_over_and_balance() {
+    let (one, two) = (Place::new(), Place::new());
+    let url = |at: &Place, login: bool| match login {
+        true => format!("ssl://localhost:{}", at.ports[1]),
+        false => format!("tcp://localhost:{}", at.ports[0]),
+    };
+    let both = |between: &str| {
+        let list = |login| format!("{{{}{between}{}}}", url(&one, login), url(&two, login));
+        (
+            list(false),
+            format!("auth.url='{}', timeout='5000'", list(true)),
+        )
+    };
+    // The first is away at the beginning: the second gets all.
+    let second = two.run();
+    let (urls, options) = both("|");
+    let app = sender(&two, "s0", &urls, &options, 0..500);
+    let (code, summary) = Running::start(&[&app, "--until-done"]).end();
+    assert_eq!(code, Some(0), "{summary}");
+    eventually("the rows of the first", || two.rows().len() >= 500);
+    // It is lost while the sink sends to it: the rest goes to the first, and what was not answered comes again.
+    let first = one.run();
+    let app = sender(&one, "s1", &urls, &options, 0..60_000);
+    let sending = Running::start(&[&app, "--until-done"]);
+    eventually("some rows", || one.rows().len() > 500);
+    first.kill();
+    let (code, summary) = sending.end();
+    assert_eq!(code, Some(0), "{summary}");
+    let all = || -> std::collections::BTreeSet<String> {
+        one.rows().into_iter().chain(two.rows()).collect()
+    };
+    let first = one.run();
+    eventually("every row, by the one or the other", || {
+        all().len() >= 60_000
+    });
+    assert!(two.rows().len() > 500);
+    // Two that share the load, one of which goes and comes back.
+    let before = [one.rows().len(), two.rows().len()];
+    let (urls, options) = both(",");
+    let app = sender(&one, "s2", &urls, &options, 100_000..140_000);
+    let (code, summary) = Running::start(&[&app, "--until-done"]).end();
+    assert_eq!(code, Some(0), "{summary}");
+    eventually("all rows, shared", || {
+        one.rows().len() + two.rows().len() >= before[0] + before[1] + 40_000
+    });
+    assert!(one.rows().len() > before[0] && two.rows().len() > before[1]);
+    let app = sender(&one, "s3", &urls, &options, 200_000..260_000);
+    let sending = Running::start(&[&app, "--until-done"]);
+    eventually("some more rows", || {
+        one.rows().len() + two.rows().len() > before[0] + before[1] + 41_000
+    });
+    second.kill();
+    let (code, summary) = sending.end();
+    assert_eq!(code, Some(0), "{summary}");
+    let second = two.run();
+    eventually("every row once more", || {
+        let found = all();
+        (200_000..260_000).all(|n| found.contains(&row(n)))
+    });
+    first.stop();
+    second.stop();
+}
+
+// shows: sink wso2event lost, error, away, reload, restart
+#[test]
+fn a_sink_waits_for_a_receiver_and_judges_its_answers() {
+    let place = Place::new();
+    let url = format!("ssl://localhost:{}", place.ports[1]);
+    // Nobody listens yet.
+    let app = sender(&place, "s0", &url, "on.error='WAIT'", 0..300);
+    let sending = Running::start(&[&app, "--until-done"]);
+    sending.err_has("cannot connect sink", 1);
+    let run = place.run();
+    let (code, summary) = sending.end();
+    assert_eq!(code, Some(0), "{summary}");
+    eventually("all rows", || place.rows().len() >= 300);
+    // A stream that nobody reads is refused, event by event, and its reason said.
+    let app = sender(&place, "s1", &url, "on.error='LOG'", 0..3);
+    let text = fs::read_to_string(&app).expect("the app");
+    fs::write(
+        &app,
+        text.replace("org.acme.in:2.0.0", "org.acme.other:1.0.0"),
+    )
+    .expect("written");
+    let sending = Running::start(&[&app, "--until-done"]);
+    let (code, summary) = sending.end();
+    assert_ne!(code, Some(0), "{summary}");
+    // A wrong password is said, and nothing is sent.
+    let app = sender(&place, "s2", &url, "on.error='WAIT'", 0..3);
+    let text = fs::read_to_string(&app).expect("the app");
+    fs::write(&app, text.replace("let-me-in", "guess")).expect("written");
+    let sending = Running::start(&[&app]);
+    eventually("the login is refused", || {
+        sending.err().contains("password")
+    });
+    assert!(!sending.err().contains("guess"));
+    sending.kill();
+    assert_eq!(place.rows().len(), 300);
+    run.stop();
+}
+
+/// The receiver of WSO2's products takes what the sink sends: it is told the stream, and hears every type.
+#[test]
+fn what_a_sink_sends_comes_to_the_java_receiver() {
+    let place = Place::new();
+    let [port, tls, ..] = place.ports;
+    let Some(mut command) = testservers::wso2_receiver_or_skip(&key_file("server.p12")) else {
+        return;
+    };
+    let mut child = command
+        .args([&port.to_string(), &tls.to_string(), "sensor", "let-me-in"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("java starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut next = || lines.next().expect("it speaks").expect("it is text");
+    while next() != "listens" {}
+    let url = format!("tcp://localhost:{port}");
+    let options = format!("auth.url='ssl://localhost:{tls}'");
+    let app = sender(&place, "s0", &url, &options, 1..1_001);
+    let (code, summary) = Running::start(&[&app, "--until-done"]).end();
+    assert_eq!(
+        code,
+        Some(4),
+        "row 13 has a null that is no text: {summary}"
+    );
+    assert_eq!(next(), "defined org.acme.in:2.0.0");
+    for n in (1..1_001i64).filter(|n| *n != 13) {
+        let text = if n % 5 == 0 {
+            "null".to_owned()
+        } else {
+            format!("t{n}")
+        };
+        let expect = format!(
+            "event org.acme.in:2.0.0 | m{n} | cé{} | {n} {} {n}.5 {:?} {} {text} | {{folder=f{}}}",
+            n % 10,
+            n * 1_000_000_007,
+            n as f64 / 4.0,
+            n % 2 == 0,
+            n % 3
+        );
+        assert_eq!(next(), expect);
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("ended");
 }

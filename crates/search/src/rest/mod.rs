@@ -143,7 +143,7 @@ impl Search {
                     body: name.into_bytes(),
                 })
             }
-            ("POST", "/tables/{table}") => self.reindex(call),
+            ("POST", "/tables/{table}") => self.begin_reindex(call),
             ("DELETE", "/tables/{table}/indexData") => {
                 self.view(call.table())?;
                 self.make_again(call.table());
@@ -199,7 +199,7 @@ impl Search {
         Ok(Reply::ok(&json!(count)))
     }
 
-    fn reindex(&self, call: &Call) -> Result<Reply, Error> {
+    fn begin_reindex(&self, call: &Call) -> Result<Reply, Error> {
         let view = self.view(call.table())?;
         if view.indexing.is_empty() {
             return Err(Error::Request(format!(

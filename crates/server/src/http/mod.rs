@@ -21,6 +21,7 @@ mod pipe;
 mod query;
 mod route;
 pub mod sql;
+pub mod store;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -76,6 +77,8 @@ pub struct Services {
     /// Batch scripts, over the event store too.
     pub scripts: Scripts,
     pub analytics: analytics::Analytics,
+    /// Keeps house there.
+    pub store: store::StoreUpkeep,
     /// What no answer shows.
     pub hidden: Hidden,
     /// Where there is one.

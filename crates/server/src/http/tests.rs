@@ -21,6 +21,7 @@ fn services() -> Services {
         process: Process::begin(),
         sql: sql::Sql::absent("there is no event store"),
         analytics: analytics::Analytics::absent("there is no event store"),
+        store: store::StoreUpkeep::absent("there is no event store"),
         hidden: Hidden::default(),
         gateway: None,
     }

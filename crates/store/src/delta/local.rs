@@ -38,7 +38,17 @@ const CRC: &str = "headwaterCrc32";
 /// The log of one table.
 pub(crate) struct DeltaLog {
     /// Of the table.
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
+}
+
+/// Files that no reader needs any more.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Vacuumed {
+    /// Those that were removed, or would be.
+    pub files: u64,
+    pub bytes: u64,
+    /// Those that readers may still be at.
+    pub kept: u64,
 }
 
 impl DeltaLog {
@@ -61,27 +71,27 @@ impl DeltaLog {
         // Whoever was faster has made it.
         put_if_absent(
             &self.commit_path(0),
-            &commit_bytes("CREATE TABLE", &actions),
+            &commit_bytes("CREATE TABLE", None, &actions),
         )?;
         sync_dir(&self.dir)?;
         self.snapshot()
     }
 
-    fn folder(&self) -> PathBuf {
+    pub(super) fn folder(&self) -> PathBuf {
         self.dir.join(FOLDER)
     }
 
-    fn commit_path(&self, version: u64) -> PathBuf {
+    pub(super) fn commit_path(&self, version: u64) -> PathBuf {
         self.folder().join(format!("{version:020}.json"))
     }
 
-    fn checkpoint_path(&self, version: u64) -> PathBuf {
+    pub(super) fn checkpoint_path(&self, version: u64) -> PathBuf {
         self.folder()
             .join(format!("{version:020}.checkpoint.parquet"))
     }
 
     /// The actions of a version; `None` where there is no such version yet.
-    fn actions(&self, version: u64) -> Result<Option<Vec<Json>>, Error> {
+    pub(super) fn actions(&self, version: u64) -> Result<Option<Vec<Json>>, Error> {
         let path = self.commit_path(version);
         let file = match File::open(&path) {
             Ok(file) => file,
@@ -126,7 +136,7 @@ impl DeltaLog {
     }
 
     /// The last checkpoint, where there is one that can be used.
-    fn last_checkpoint(&self) -> Result<Option<Snapshot>, Error> {
+    pub(super) fn last_checkpoint(&self) -> Result<Option<Snapshot>, Error> {
         let path = self.folder().join(LAST_CHECKPOINT);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -145,11 +155,21 @@ impl DeltaLog {
                 .map(|name| self.folder().join(name))
                 .collect(),
         };
+        self.read_checkpoint(version, &paths, json[CRC].as_u64())
+            .map(Some)
+    }
+
+    /// A checkpoint; `crc` is that of its bytes, where it is known.
+    pub(super) fn read_checkpoint(
+        &self,
+        version: u64,
+        paths: &[PathBuf],
+        crc: Option<u64>,
+    ) -> Result<Snapshot, Error> {
         let mut maker = Maker::default();
         let mut actions = Vec::new();
-        for path in &paths {
+        for path in paths {
             let bytes = fs::read(path).map_err(Error::file("read", path))?;
-            let crc = json[CRC].as_u64();
             if crc.is_some_and(|crc| crc != u64::from(crc32fast::hash(&bytes))) {
                 return Err(Error::damaged(
                     path,
@@ -163,11 +183,11 @@ impl DeltaLog {
         actions
             .iter()
             .try_for_each(|action| maker.add(action, &self.dir))?;
-        maker.finish(version, &self.dir).map(Some)
+        maker.finish(version, &self.dir)
     }
 
-    /// From its first commit.
-    fn read_commits(&self) -> Result<Snapshot, Error> {
+    /// The first version.
+    pub(super) fn read_commits(&self) -> Result<Snapshot, Error> {
         let path = self.commit_path(0);
         let actions = self.actions(0)?;
         let actions = actions
@@ -210,14 +230,20 @@ impl DeltaLog {
         Ok(())
     }
 
-    /// Removes files that no version names any more, or never did, after a time of grace; how many.
+    /// Removes files that the newest version does not name: those that were taken out longer ago than `grace`, and
+    /// those that never were put in, an hour after they were written. With `is_dry` they are only counted.
     ///
     /// # Errors
-    /// The folder cannot be read.
-    pub fn vacuum(&self, snapshot: &Snapshot) -> Result<usize, Error> {
+    /// The folder cannot be read, or a file not be removed.
+    pub fn vacuum(
+        &self,
+        snapshot: &Snapshot,
+        grace: Duration,
+        is_dry: bool,
+    ) -> Result<Vacuumed, Error> {
         let now = crate::clock::millis();
-        let grace = GRACE.as_millis() as i64;
-        let mut count = 0;
+        let grace = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
+        let mut vacuumed = Vacuumed::default();
         for entry in fs::read_dir(&self.dir).map_err(Error::file("read", &self.dir))? {
             let entry = entry.map_err(Error::file("read", &self.dir))?;
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -226,16 +252,22 @@ impl DeltaLog {
                 continue;
             }
             let is_done = match snapshot.removed.get(&name) {
-                Some(time) => now.saturating_sub(*time) > grace,
+                Some(time) => now.saturating_sub(*time) >= grace,
+                // It may be on its way into the table.
                 None => is_older(&entry, GRACE),
             };
-            if is_done {
-                let path = entry.path();
-                fs::remove_file(&path).map_err(Error::file("remove", &path))?;
-                count += 1;
+            if !is_done {
+                vacuumed.kept += 1;
+                continue;
             }
+            let path = entry.path();
+            vacuumed.bytes += entry.metadata().map_or(0, |metadata| metadata.len());
+            if !is_dry {
+                fs::remove_file(&path).map_err(Error::file("remove", &path))?;
+            }
+            vacuumed.files += 1;
         }
-        Ok(count)
+        Ok(vacuumed)
     }
 }
 
@@ -248,12 +280,17 @@ fn is_older(entry: &fs::DirEntry, age: Duration) -> bool {
 }
 
 /// A commit: one action a line, the first about the commit itself.
-fn commit_bytes(operation: &str, actions: &[Json]) -> Vec<u8> {
+fn commit_bytes(operation: &str, predicate: Option<&str>, actions: &[Json]) -> Vec<u8> {
     let lines: String = actions.iter().map(|action| format!("{action}\n")).collect();
+    let mut parameters = json!({CRC: crc32fast::hash(lines.as_bytes()).to_string()});
+    if let Some(predicate) = predicate {
+        // As Spark writes it: a list in a text.
+        parameters["predicate"] = json!([predicate]).to_string().into();
+    }
     let info = json!({"commitInfo": {
         "timestamp": crate::clock::millis(),
         "operation": operation,
-        "operationParameters": {CRC: crc32fast::hash(lines.as_bytes()).to_string()},
+        "operationParameters": parameters,
         "engineInfo": concat!("Headwater/", env!("CARGO_PKG_VERSION")),
     }});
     format!("{info}\n{lines}").into_bytes()
@@ -316,7 +353,18 @@ impl TableLog for DeltaLog {
     ) -> Result<Arc<Snapshot>, Error> {
         let mut actions: Vec<Json> = txn.map(txn_action).into_iter().collect();
         actions.extend(file_actions(base, adds, removes, true));
-        self.commit(base, "WRITE", &actions)
+        self.commit(base, ("WRITE", None), &actions)
+    }
+
+    fn delete(
+        &self,
+        base: &Snapshot,
+        adds: &[Add],
+        removes: &[String],
+        predicate: &str,
+    ) -> Result<Arc<Snapshot>, Error> {
+        let actions: Vec<Json> = file_actions(base, adds, removes, true).collect();
+        self.commit(base, ("DELETE", Some(predicate)), &actions)
     }
 
     fn rearrange(
@@ -326,7 +374,7 @@ impl TableLog for DeltaLog {
         removes: &[String],
     ) -> Result<Arc<Snapshot>, Error> {
         let actions: Vec<Json> = file_actions(base, adds, removes, false).collect();
-        self.commit(base, "OPTIMIZE", &actions)
+        self.commit(base, ("OPTIMIZE", None), &actions)
     }
 }
 
@@ -352,12 +400,12 @@ impl DeltaLog {
     fn commit(
         &self,
         base: &Snapshot,
-        operation: &str,
+        (operation, predicate): (&str, Option<&str>),
         actions: &[Json],
     ) -> Result<Arc<Snapshot>, Error> {
         let next = base.with(actions, &self.dir)?;
         sync_dir(&self.dir)?;
-        let bytes = commit_bytes(operation, actions);
+        let bytes = commit_bytes(operation, predicate, actions);
         if !put_if_absent(&self.commit_path(next.version), &bytes)? {
             return Err(Error::Conflict(base.definition.name.clone()));
         }

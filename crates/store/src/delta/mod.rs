@@ -12,10 +12,13 @@
 //! listing of the folder on the way of a commit.
 
 mod checkpoint;
+mod history;
 mod local;
 mod snapshot;
 mod stats;
 
+pub use history::Version;
+pub use local::Vacuumed;
 pub(crate) use local::{DeltaLog, GRACE};
 pub(crate) use snapshot::Snapshot;
 pub(crate) use stats::Stats;
@@ -64,6 +67,19 @@ pub(crate) trait TableLog {
         adds: &[Add],
         removes: &[String],
         txn: Option<&Txn>,
+    ) -> Result<Arc<Snapshot>, Error>;
+
+    /// Takes rows out of a version: files as a whole, and files in whose place others come that lack these rows.
+    /// `predicate` says which rows, for readers of the log.
+    ///
+    /// # Errors
+    /// As [`TableLog::overwrite`].
+    fn delete(
+        &self,
+        base: &Snapshot,
+        adds: &[Add],
+        removes: &[String],
+        predicate: &str,
     ) -> Result<Arc<Snapshot>, Error>;
 
     /// Puts files in the place of others that hold the same rows.

@@ -154,6 +154,14 @@ impl Stats {
         ))
     }
 
+    /// Smallest and greatest time of a row; `None` too where a row may lack one.
+    pub fn times(&self) -> Option<(i64, i64)> {
+        let column = self.columns.len() - 1;
+        let (min, max) = self.bounds(column)?;
+        let has_all = self.columns[column].nulls == Some(0);
+        min.to_long().zip(max.to_long()).filter(|_| has_all)
+    }
+
     pub fn to_json(&self, definition: &Definition) -> String {
         let (mut min, mut max, mut nulls) = (Map::new(), Map::new(), Map::new());
         for (column, stats) in self.columns.iter().enumerate() {

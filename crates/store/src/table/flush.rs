@@ -206,15 +206,6 @@ impl Table {
             Err(error) => Err(error),
         }
     }
-
-    /// Removes files that nobody reads any more.
-    ///
-    /// # Errors
-    /// The folder cannot be read.
-    pub fn vacuum(&self) -> Result<usize, Error> {
-        let snapshot = Arc::clone(&self.lock().view.snapshot);
-        self.delta.vacuum(&snapshot)
-    }
 }
 
 /// Files of one size and one order that are enough to become one, oldest rows first.

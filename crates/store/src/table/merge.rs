@@ -330,3 +330,47 @@ fn old_rows(
     }
     old
 }
+
+/// Writes the rows of a file that `stays` takes, in the order of the file; with a key in that of the keys.
+pub(super) fn merge_where(
+    files: &Files,
+    definition: &Definition,
+    add: &Add,
+    output: &mut Output,
+    stays: &mut dyn FnMut(&Rows<'_>, usize) -> bool,
+) -> Result<(), Error> {
+    let mut file = files.parts(add, None)?;
+    if !definition.is_keyed() || add.range.is_some() {
+        while let Some(part) = file.next()? {
+            let rows = part.rows();
+            for row in 0..rows.len() {
+                if stays(&rows, row) {
+                    output.push(&rows, row)?;
+                }
+            }
+        }
+        return Ok(());
+    }
+    // Another program has written it, in an order of its own.
+    let mut parts = Vec::new();
+    while let Some(part) = file.next()? {
+        parts.push(part);
+    }
+    let views: Vec<Rows<'_>> = parts.iter().map(Part::rows).collect();
+    let mut keys = Vec::new();
+    for (part, rows) in views.iter().enumerate() {
+        keys.extend((0..rows.len()).map(|row| (key_of(definition, rows, row), part, row)));
+    }
+    // A key may be in it twice: its newest row counts, and goes or stays.
+    keys.sort_by(|(a, ap, ar), (b, bp, br)| {
+        let id = |part: usize, row: usize| views[part].ids[row];
+        a.cmp(b).then(id(*bp, *br).cmp(&id(*ap, *ar)))
+    });
+    keys.dedup_by(|(a, ..), (b, ..)| a == b);
+    for (_, part, row) in keys {
+        if stays(&views[part], row) {
+            output.push(&views[part], row)?;
+        }
+    }
+    Ok(())
+}

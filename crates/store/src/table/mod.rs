@@ -12,6 +12,7 @@
 mod batch;
 mod flush;
 mod merge;
+mod purge;
 mod search;
 mod write;
 
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use crate::change::Change;
 use crate::definition::Definition;
-use crate::delta::{DeltaLog, Snapshot, TableLog};
+use crate::delta::{DeltaLog, Snapshot, TableLog, Vacuumed, Version};
 use crate::error::Error;
 use crate::file::Files;
 use crate::layer::Layer;
@@ -29,6 +30,8 @@ use crate::layout::Layout;
 
 pub(crate) use batch::Batch;
 pub use batch::Mode;
+pub use purge::Purged;
+pub(crate) use purge::slack;
 pub(crate) use search::{Found, key_of};
 pub(crate) use write::{Writer, fit, joined};
 
@@ -70,6 +73,8 @@ pub(crate) struct State {
     /// When the first commit of the live layer was.
     since: Option<Instant>,
     pub interval: Duration,
+    /// How old its rows may get.
+    pub retention: Option<Duration>,
     pub layout: Arc<Layout>,
     /// The group of apps that writes it, and how many of their tables do.
     open_by: Option<(String, usize)>,
@@ -122,6 +127,16 @@ impl Table {
         table
     }
 
+    /// Puts rows above its files, which the next flush writes to files.
+    pub fn take_layer(&self, layer: &Arc<Layer>) {
+        if !layer.is_empty() {
+            self.lock().view.frozen = Some(Arc::new(Frozen {
+                layer: Arc::clone(layer),
+                sequence: 0,
+            }));
+        }
+    }
+
     /// Is this the newest version of the files?
     pub fn is_newest(&self) -> bool {
         let version = self.lock().view.snapshot.version;
@@ -152,12 +167,34 @@ impl Table {
                 is_dirty: false,
                 since: None,
                 interval: INTERVAL,
+                retention: None,
                 layout: Arc::default(),
                 open_by: None,
             }),
             files_alone: Mutex::default(),
             definition,
         }
+    }
+
+    /// A table as it was at a version, without the rows of the log.
+    pub fn at(dir: &Path, version: u64) -> Result<Table, Error> {
+        let delta = DeltaLog::new(dir);
+        let snapshot = delta.snapshot_at(version)?;
+        Ok(Table::of(dir, delta, snapshot))
+    }
+
+    /// What its log says of its versions, oldest first.
+    pub fn versions(&self) -> Result<Vec<Version>, Error> {
+        self.delta.versions()
+    }
+
+    /// Removes files that the table no longer names, or counts them.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or a file not be removed.
+    pub fn vacuum(&self, grace: Duration, is_dry: bool) -> Result<Vacuumed, Error> {
+        let snapshot = Arc::clone(&self.lock().view.snapshot);
+        self.delta.vacuum(&snapshot, grace, is_dry)
     }
 
     fn files_alone(&self) -> MutexGuard<'_, ()> {
@@ -246,6 +283,9 @@ impl State {
     pub fn leave(&mut self) {
         if let Some((_, count)) = &mut self.open_by {
             *count -= 1;
+            if *count == 0 {
+                self.retention = None;
+            }
         }
         self.open_by.take_if(|(_, count)| *count == 0);
     }

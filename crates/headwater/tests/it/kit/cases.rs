@@ -107,7 +107,7 @@ pub fn reload(technology: &Subject) {
 
 /// Its destination is away at first.
 const STUCK: &str = "@app:name('Stuck')
-@source({source}, @map(type='json'))
+@source({source}, @map(type='{format}'))
 define stream In (n long, text string);
 @sink(type='tcp', url='tcp://127.0.0.1:{far}/far', on.error='WAIT', @map(type='binary'))
 define stream Out (n long, text string);

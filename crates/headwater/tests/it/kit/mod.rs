@@ -43,6 +43,7 @@ conformance! {
     sqs at crate::sqs::KIT: away bad reload silent slow tls;
     tcp at crate::tcp::KIT: away bad full reload slow;
     websocket at crate::websocket::KIT: away bad full long reload slow;
+    wso2event at crate::wso2event::KIT: away full reload slow;
 }
 
 #[test]

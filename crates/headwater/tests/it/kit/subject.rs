@@ -41,6 +41,8 @@ pub struct Subject {
     pub tls: Option<Tls>,
     pub silent: Option<Silent>,
     pub slow: Slow,
+    /// The mapper that goes with it, where there is one alone.
+    pub format: Option<&'static str>,
 }
 
 /// Properties of an extension in a deployment: namespace, name, and the properties.
@@ -142,13 +144,15 @@ impl Subject {
             row_bytes: 200_000,
             bytes_per_second: 25 << 20,
         },
+        format: None,
     };
 
     /// Its cases, sorted.
     pub fn cases(&self) -> Vec<&'static str> {
         let all = [
             ("away", true),
-            ("bad", true),
+            // Payloads that are no rows need a mapper of texts.
+            ("bad", self.format.is_none()),
             ("full", self.has_flow_control),
             ("killed", self.killed.is_some()),
             ("login", !self.login.is_empty()),
@@ -251,7 +255,9 @@ impl<'a> Between<'a> {
         let app = others.fold(app.to_owned(), put);
         usual.into_iter().fold(app, |app, (name, usual)| {
             let given = fill.iter().find(|(given, _)| *given == name);
-            put(app, (name, given.map_or(usual, |(_, value)| value)))
+            let own = self.technology.format.filter(|_| name == "format");
+            let value = own.unwrap_or(given.map_or(usual, |(_, value)| value));
+            put(app, (name, value))
         })
     }
 

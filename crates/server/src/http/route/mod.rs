@@ -16,6 +16,7 @@ mod simulation;
 mod sql;
 mod state;
 mod statistics;
+mod store;
 mod stream;
 mod table;
 mod tap;
@@ -44,6 +45,7 @@ const GROUPS: &[&[Route]] = &[
     query::ROUTES,
     sql::ROUTES,
     scripts::ROUTES,
+    store::ROUTES,
     analytics::ROUTES,
     stream::ROUTES,
     simulation::ROUTES,
