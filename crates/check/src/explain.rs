@@ -7,6 +7,7 @@
 use event::Schema;
 
 use lang::ast::{EventType, JoinKind, JoinTrigger, RateKind};
+use plan::spec::ConnectorKind;
 use plan::text::{Names, call, expr, handlers, millis, pattern, shortened, source};
 use plan::{
     Async, Expr, From, Input, Join, OnError, Output, PartitionBy, Plan, Query, QueryId, RateEvery,
@@ -172,6 +173,10 @@ fn stream(out: &mut String, plan: &Plan, id: StreamId, stream: &Stream, catalog:
     }
     for source in &stream.sources {
         put_line!(out, "    in: {}", transport(source, catalog));
+        let spec = catalog.connector(ConnectorKind::Source, &source.ty);
+        if let Some(said) = spec.and_then(|spec| spec.explains?(source)) {
+            put_line!(out, "      {said}");
+        }
     }
     let receivers = receivers(plan, id);
     if !receivers.is_empty() {

@@ -38,6 +38,7 @@ pub const DECODERS: &[(&str, fn(&[u8]))] = &[
     ("http_answers", http_answers),
     ("http_form", http_form),
     ("http_requests", http_requests),
+    ("kafka", kafka),
     ("keystore", keystore),
     ("mail", mail),
     ("nats", nats),
@@ -52,6 +53,21 @@ pub const DECODERS: &[(&str, fn(&[u8]))] = &[
 
 /// What really comes, for each of [`DECODERS`].
 pub const SEEDS: &[(&str, &[&[u8]])] = &[
+    (
+        "kafka",
+        &[
+            // A batch of the record "abc" with the header h: v, for a client that reads batches alone.
+            b"\x0b\0\0\0\0\0\0\0\0\0\0\0\x3f\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\x01\x8b\0\0\0\0\0\0\
+              \x01\x8b\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\x01\x1a\0\0\0\x01\
+              \x06abc\x02\x02h\x02v",
+            // A response to Fetch 4 with one partition, an aborted transaction and no records.
+            b"\x04\0\0\0\0\0\0\0\x01\0\x01t\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x09\0\0\0\
+              \x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0",
+            // A response to Metadata 1: a broker, a topic, a partition.
+            b"\x01\0\0\0\x01\0\0\0\x01\0\x01h\0\0\x23\x84\xff\xff\0\0\0\x01\0\0\0\x01\0\0\0\x01t\0\0\0\0\x01\
+              \0\0\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01",
+        ],
+    ),
     (
         "cdc_mysql",
         &[
@@ -417,6 +433,11 @@ pub fn wso2event(bytes: &[u8]) {
             .expect("it was written");
         assert!(again.is_done() && values == layout.attributes.len());
     }
+}
+
+/// Responses of a broker of Kafka, and record batches.
+pub fn kafka(bytes: &[u8]) {
+    crate::kafka::check_wire(bytes);
 }
 
 /// A message of the binary protocol of databridge.

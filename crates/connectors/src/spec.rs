@@ -3,7 +3,7 @@
 //! A spec lies beside the code that it describes, but is declared here: a build without a
 //! technology's feature still checks the apps that use it, and names the feature that is missing.
 //!
-//! Never: code, or a client library.
+//! Never: a client library, or code but for what `explain` tells of options.
 
 #[path = "cdc/spec.rs"]
 pub mod cdc;
@@ -21,6 +21,8 @@ pub mod http;
 pub mod http_service;
 #[path = "kafka/spec.rs"]
 pub mod kafka;
+#[path = "kafka/choice.rs"]
+pub mod kafka_choice;
 #[path = "log/spec.rs"]
 pub mod log;
 #[path = "mongodb/spec.rs"]

@@ -8,6 +8,8 @@ use event::Type;
 
 use lang::ast::Literal;
 
+use crate::Transport;
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Status {
     Runs,
@@ -670,6 +672,8 @@ pub struct ConnectorSpec {
     pub message_key: &'static [&'static str],
     /// Other names of the same thing (`http-request` sink for `http-call`).
     pub aliases: &'static [&'static str],
+    /// What `explain` says of it beside its options: what these come to.
+    pub explains: Option<fn(&Transport) -> Option<String>>,
     /// A complete app that uses it.
     pub example: &'static str,
 }
@@ -707,6 +711,7 @@ impl ConnectorSpec {
             is_one_place: false,
             message_key: &[],
             aliases: &[],
+            explains: None,
             example: "",
         }
     }

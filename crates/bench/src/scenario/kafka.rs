@@ -6,10 +6,21 @@ use super::{Command, Done, Scenario, Verified, app, logged_total};
 use crate::site::Site;
 
 pub(super) static KAFKA: Kafka = Kafka {
+    name: "kafka",
+    client: "auto",
+    runs: AtomicU32::new(0),
+};
+
+pub(super) static KAFKA_RDKAFKA: Kafka = Kafka {
+    name: "kafka-rdkafka",
+    client: "rdkafka",
     runs: AtomicU32::new(0),
 };
 
 pub(super) struct Kafka {
+    name: &'static str,
+    /// By which the source reads.
+    client: &'static str,
     runs: AtomicU32,
 }
 
@@ -26,11 +37,14 @@ from SweetProductionStream#window.timeBatch(5 sec) select count(*)/5 as count in
 
 impl Scenario for Kafka {
     fn name(&self) -> &'static str {
-        "kafka"
+        self.name
     }
 
     fn about(&self) -> &'static str {
-        "JSON events of 60 bytes from one partition of a broker on the same machine"
+        match self.client {
+            "rdkafka" => "the same as kafka, read by client 'rdkafka'",
+            _ => "JSON events of 60 bytes from one partition of a broker on the same machine",
+        }
     }
 
     fn events(&self) -> u64 {
@@ -60,7 +74,8 @@ impl Scenario for Kafka {
         let mut args = vec![path.display().to_string()];
         for (option, value) in [
             ("bootstrap.servers", site.server("kafka").endpoint()),
-            ("group.id", format!("bench-{run}")),
+            ("group.id", format!("bench-{}-{run}", self.client)),
+            ("client", self.client.to_owned()),
         ] {
             let set = format!("SweetProductionStream.source.{option}={value}");
             args.extend(["--set".to_owned(), set]);

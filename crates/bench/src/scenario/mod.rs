@@ -170,6 +170,7 @@ pub const SCENARIOS: &[&dyn Scenario] = &[
     &http_request::HTTP_REQUEST,
     &kafka::KAFKA,
     &kafka_http::KAFKA_HTTP,
+    &kafka::KAFKA_RDKAFKA,
     &lines::Lines,
     &rdbms::Rdbms,
     &types::Types,

@@ -47,7 +47,7 @@ pub use outgoing::Outgoing;
 pub use pace::{Clock, Crowd, Idle, Late, Pace};
 pub use ports::{Lease, Port, Ports, Protocol, Served};
 pub use shared::{STOP_GRACE, SharedListener, Stay};
-pub use tls::{ClientTls, ClientTrust, ServerTls, system_certificates};
+pub use tls::{ClientTls, ClientTrust, PemTrust, ServerTls, system_certificates};
 pub use traffic::{LastHeard, Observed, Observer};
 
 use crate::component::Environment;

@@ -13,7 +13,7 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
 use rustls::{
@@ -209,7 +209,62 @@ pub struct ClientTrust<'a> {
     pub accepts_any_server: bool,
 }
 
+/// The same, in PEM texts.
+#[derive(Clone, Copy, Default)]
+pub struct PemTrust<'a> {
+    /// Certificates that are trusted; else what the system trusts.
+    pub roots: Option<&'a str>,
+    /// The client's own certificates and its key.
+    pub identity: Option<(&'a str, &'a str)>,
+    pub accepts_any_name: bool,
+    /// Whoever the server says it is.
+    pub accepts_any_server: bool,
+}
+
 impl ClientTls {
+    /// Trusts and shows what PEM texts hold. The error is in words, without what is secret.
+    pub fn of_pem(trust: PemTrust<'_>) -> Result<ClientTls, String> {
+        let provider = Arc::new(ring::default_provider());
+        let verifier: Arc<dyn ServerCertVerifier> = if trust.accepts_any_server {
+            tracing::warn!("TLS certificates of servers are not verified");
+            Arc::new(AnyServer(Arc::clone(&provider)))
+        } else {
+            let roots = match trust.roots {
+                None => trusted(None)?,
+                Some(text) => {
+                    let mut store = RootCertStore::empty();
+                    store.add_parsable_certificates(certificates(text)?);
+                    Arc::new(store)
+                }
+            };
+            let strict =
+                WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
+            let strict = strict.map_err(|e| format!("no certificate is trusted: {e}"))?;
+            match trust.accepts_any_name {
+                false => strict,
+                true => Arc::new(AnyName(strict)),
+            }
+        };
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS12, &TLS13])
+            .map_err(|e| e.to_string())?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let config = match trust.identity {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
+                    .map_err(|e| format!("the private key cannot be read: {e}"))?;
+                builder
+                    .with_client_auth_cert(certificates(chain)?, key)
+                    .map_err(|e| format!("the certificate cannot be used: {e}"))?
+            }
+        };
+        Ok(ClientTls {
+            config: Arc::new(config),
+        })
+    }
+
     /// Trusts what `https.truststore.file` holds, else the store of the deployment file, else what the
     /// system trusts.
     pub fn new(settings: Settings<'_>, environment: &Environment) -> Result<ClientTls, Error> {
@@ -361,6 +416,12 @@ pub fn judged_client(
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
     Ok(Arc::new(config))
+}
+
+fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    CertificateDer::pem_slice_iter(pem.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|e| format!("the certificates cannot be read: {e}"))
 }
 
 fn identity(store: KeyStore, path: &str) -> Result<Identity, String> {

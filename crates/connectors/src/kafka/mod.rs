@@ -1,5 +1,6 @@
 //! Kafka: `@source(type='kafka')` and `@sink(type='kafka')`, the pair `kafkaMultiDC` ([`multi_dc`])
-//! and the pair that replays offsets ([`source`]), by librdkafka.
+//! and the pair that replays offsets ([`source`]), by librdkafka; the source `kafka` reads records by a
+//! client of our own ([`wire`]) where its options allow.
 //!
 //! Promises: the order of each partition is kept; a source continues after the last record that its
 //! app has saved, and commits to its group only what is done; a lost broker is logged within
@@ -20,6 +21,10 @@ mod sequence;
 mod sink;
 mod source;
 mod watch;
+mod wire;
+
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use wire::check as check_wire;
 
 use crate::spec::kafka::CONNECTORS;
 use plan::spec::ConnectorSpec;

@@ -83,12 +83,17 @@ impl Partitions {
         if !is_last {
             self.last = self.part(topic, partition);
         }
-        let part = &mut self.all[self.last];
-        part.next = offset + 1;
-        if self.touched.last() != Some(&self.last) && !self.touched.contains(&self.last) {
-            self.touched.push(self.last);
+        self.read_at(self.last, offset)
+    }
+
+    /// A record of a part was read.
+    #[inline]
+    pub fn read_at(&mut self, index: usize, offset: i64) -> &Part {
+        self.all[index].next = offset + 1;
+        if self.touched.last() != Some(&index) && !self.touched.contains(&index) {
+            self.touched.push(index);
         }
-        &self.all[self.last]
+        &self.all[index]
     }
 
     pub fn has_read(&self) -> bool {

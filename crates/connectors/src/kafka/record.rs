@@ -4,10 +4,94 @@ use event::Value;
 use plan::Mapping;
 use rdkafka::message::{Headers as _, Message};
 
+use super::wire::Record;
 use connect::component::Payload;
 use connect::net::reads_text;
 use connect::option::Settings;
 use connect::rows::{PROPERTY_PREFIX, Properties};
+
+/// What is known of a record, whichever client has read it.
+pub(super) trait Facts {
+    fn topic(&self) -> &str;
+    fn partition(&self) -> i32;
+    fn offset(&self) -> i64;
+    /// Milliseconds since 1970; -1 where it has none.
+    fn time(&self) -> i64;
+    fn key(&self) -> Option<&[u8]>;
+    fn value(&self) -> Option<&[u8]>;
+    /// Of several headers of a name the last, as `Headers.lastHeader`.
+    fn last_header(&self, name: &str) -> Option<&[u8]>;
+}
+
+/// A record of librdkafka's.
+impl<M: Message> Facts for M {
+    fn topic(&self) -> &str {
+        Message::topic(self)
+    }
+
+    fn partition(&self) -> i32 {
+        Message::partition(self)
+    }
+
+    fn offset(&self) -> i64 {
+        Message::offset(self)
+    }
+
+    fn time(&self) -> i64 {
+        self.timestamp().to_millis().unwrap_or(-1)
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        Message::key(self)
+    }
+
+    fn value(&self) -> Option<&[u8]> {
+        self.payload()
+    }
+
+    fn last_header(&self, name: &str) -> Option<&[u8]> {
+        let headers = self.headers()?;
+        let found = headers.iter().filter(|header| header.key == name).last();
+        found?.value
+    }
+}
+
+/// A record of the own client's, and the partition that it is of.
+pub(super) struct Placed<'a> {
+    pub topic: &'a str,
+    pub partition: i32,
+    pub record: Record<'a>,
+}
+
+impl Facts for Placed<'_> {
+    fn topic(&self) -> &str {
+        self.topic
+    }
+
+    fn partition(&self) -> i32 {
+        self.partition
+    }
+
+    fn offset(&self) -> i64 {
+        self.record.offset
+    }
+
+    fn time(&self) -> i64 {
+        self.record.time
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        self.record.key
+    }
+
+    fn value(&self) -> Option<&[u8]> {
+        self.record.value
+    }
+
+    fn last_header(&self, name: &str) -> Option<&[u8]> {
+        self.record.last_header(name)
+    }
+}
 
 /// The properties that a mapping names, all of them text (`KafkaConsumerThread`). A name that is none
 /// of Kafka's is that of a record's header.
@@ -46,7 +130,7 @@ impl Wanted {
     }
 
     /// Takes the properties of a record; `now` is the wall clock in milliseconds.
-    pub fn take<M: Message>(&mut self, record: &M, now: i64) {
+    pub fn take(&mut self, record: &impl Facts, now: i64) {
         for (index, field) in self.fields.iter().enumerate() {
             self.properties.set(index, field.of(record, now));
         }
@@ -67,7 +151,7 @@ impl Field {
         }
     }
 
-    fn of<M: Message>(&self, record: &M, now: i64) -> Value {
+    fn of(&self, record: &impl Facts, now: i64) -> Value {
         let number = |number: i64| Value::str(&number.to_string());
         match self {
             Field::Topic => Value::str(record.topic()),
@@ -75,21 +159,14 @@ impl Field {
             // `String.valueOf` of no key.
             Field::Key => record.key().map_or_else(|| Value::str("null"), text),
             Field::Offset => number(record.offset()),
-            Field::RecordTimestamp => number(record.timestamp().to_millis().unwrap_or(-1)),
+            Field::RecordTimestamp => number(record.time()),
             Field::EventTimestamp => number(now),
             Field::CheckSum => {
                 let size = |bytes: Option<&[u8]>| bytes.map_or(-1, |bytes| bytes.len() as i32);
-                let time = record.timestamp().to_millis().unwrap_or(-1);
-                let (key, value) = (size(record.key()), size(record.payload()));
-                number(i64::from(check_sum(time, key, value)))
+                let (key, value) = (size(record.key()), size(record.value()));
+                number(i64::from(check_sum(record.time(), key, value)))
             }
-            Field::Header(name) => {
-                let headers = record.headers().into_iter().flat_map(|all| all.iter());
-                // As `Headers.lastHeader`.
-                let last = headers.filter(|h| h.key == name).last();
-                last.and_then(|header| header.value)
-                    .map_or(Value::Null, text)
-            }
+            Field::Header(name) => record.last_header(name).map_or(Value::Null, text),
         }
     }
 }

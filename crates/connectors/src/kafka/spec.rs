@@ -1,5 +1,6 @@
 //! Kafka: source and sink, the pair over two data centres, and replay of offsets.
 
+use super::kafka_choice;
 use plan::spec::{
     ConnectorKind, ConnectorSpec, Fact, OptionSpec, Payload, Rule, Status, TEXT_OR_BYTES, bool,
     choice, int, list, pairs, text,
@@ -55,6 +56,14 @@ const THREADING: OptionSpec = choice(
 )
 .test("headwater::kafka::every_way_of_threading_reads_everything_once")
 .required();
+const CLIENT: OptionSpec = choice(
+    kafka_choice::OPTION,
+    kafka_choice::CLIENTS,
+    kafka_choice::AUTO,
+    "Which client reads records: `headwater` is faster, `rdkafka` knows every property of \
+     `optional.configuration`; `auto` takes the first that can, and `headwater explain` says which.",
+)
+.test("headwater::kafka::both_clients_read_the_same_rows_of_every_codec");
 const PARTITIONS: OptionSpec = list(
     "partition.no.list",
     "Partitions to read of every topic; with it partitions are assigned, without it the group \
@@ -119,6 +128,7 @@ const SINK_PAYLOADS: &[Payload] = &[Payload::Text, Payload::Bytes, Payload::Even
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    explains: Some(kafka_choice::explain),
     example: "@source(type='kafka', bootstrap.servers='localhost:9092', topic.list='trades', group.id='g',
     threading.option='single.thread', @map(type='json'))
 define stream Trades (symbol string, price double);",
@@ -130,7 +140,8 @@ define stream Trades (symbol string, price double);",
                 .test("headwater::kafka::every_way_of_threading_reads_everything_once")
                 .required(),
             GROUP,
-            THREADING
+            THREADING,
+            CLIENT
         ],
         READ_OPTIONS,
     ),

@@ -123,6 +123,9 @@ impl KafkaSource {
                     self.commit(members, number, CommitMode::Sync);
                 }
                 self.let_go(&rebalance.partitions);
+                if let Some(wire) = &mut members[number].wire {
+                    self.take_from(wire, &rebalance.partitions);
+                }
                 let consumer = &members[number].consumer;
                 let done = match is_cooperative {
                     true => consumer.incremental_unassign(&rebalance.partitions),
@@ -137,6 +140,12 @@ impl KafkaSource {
                     false => consumer.assign(&rebalance.partitions),
                 };
                 done.map_err(|error| self.failed("taking partitions", &error))?;
+                if let Some(wire) = &mut members[number].wire {
+                    // The group knows that they are ours; they are read by the other client.
+                    let paused = members[number].consumer.pause(&rebalance.partitions);
+                    paused.map_err(|error| self.failed("pausing partitions", &error))?;
+                    self.hand_to(wire, &rebalance.partitions);
+                }
             }
             tracing::info!(
                 revoked = rebalance.is_revoked,

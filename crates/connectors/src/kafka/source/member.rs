@@ -16,8 +16,9 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::types::RDKafkaRespErr;
 
 use super::super::watch::{self, Watch};
+use super::super::wire::Wire;
 use super::instance::Lease;
-use super::{INSTANCE_ID, KafkaSource, Threading, said};
+use super::{INSTANCE_ID, KafkaSource, Threading, own, said};
 use connect::component::{Connection, Signal, SourceLink};
 use connect::error::Error;
 
@@ -43,6 +44,8 @@ pub(in crate::kafka) struct Member {
     pub consumer: BaseConsumer<Context>,
     /// Partition numbers at whose end it is.
     pub ended: Vec<i32>,
+    /// What reads instead of the consumer, whose partitions are paused then.
+    pub wire: Option<Wire>,
 }
 
 /// What librdkafka calls while a consumer is polled.
@@ -66,6 +69,7 @@ impl Member {
         Ok(Member {
             consumer,
             ended: Vec::new(),
+            wire: None,
         })
     }
 }
@@ -134,6 +138,10 @@ pub(super) fn pause_all(members: &[Member]) -> Vec<TopicPartitionList> {
     members
         .iter()
         .map(|member| {
+            if member.wire.is_some() {
+                // Its consumer is paused for good.
+                return TopicPartitionList::new();
+            }
             let list = member.consumer.assignment().unwrap_or_default();
             // Without partitions there is nothing to pause.
             member.consumer.pause(&list).ok();
@@ -164,12 +172,13 @@ impl KafkaSource {
             };
             for list in listed {
                 let name = lease.map(|lease| lease.of_member(members.len()));
-                let member = self.member(name, link)?;
+                let mut member = self.member(name, link)?;
                 if members.is_empty() {
                     self.look_for_topics(&member, link)?;
                 }
+                member.wire = self.start_wire(link)?;
                 match list {
-                    Some(list) => self.assign(&member, members.len(), &topics, &list, link)?,
+                    Some(list) => self.assign(&mut member, members.len(), &topics, &list, link)?,
                     None => {
                         let names: Vec<&str> = topics.iter().map(String::as_str).collect();
                         member
@@ -193,6 +202,9 @@ impl KafkaSource {
         let mut config = self.config.clone();
         if let Some(name) = name {
             config.set(INSTANCE_ID, name);
+        }
+        if self.own.is_some() {
+            own::spare(&mut config);
         }
         Member::new(&config, link).map_err(|error| self.failed("making a Kafka client", &error))
     }
@@ -278,7 +290,7 @@ impl KafkaSource {
 
     fn assign(
         &mut self,
-        member: &Member,
+        member: &mut Member,
         number: usize,
         topics: &[String],
         list: &[i32],
@@ -291,6 +303,10 @@ impl KafkaSource {
             }
         }
         self.start_at(number, &member.consumer, &mut assigned, link)?;
+        if let Some(wire) = &mut member.wire {
+            self.hand_to(wire, &assigned);
+            return Ok(());
+        }
         // librdkafka asks for the offsets of assigned partitions only once, and gives up where the
         // coordinator of a new or moved group still loads.
         self.committed(&member.consumer, &assigned, link)?;
@@ -343,7 +359,17 @@ impl KafkaSource {
             found.is_some_and(|index| self.partitions.all[index].next >= 0)
         });
         // Partitions that are assigned by the app are ours alone.
-        let of_group = match knows_some && self.listed.is_none() {
+        // The own client asks for nothing of the group by itself.
+        let asks_itself = self.own.is_none();
+        let is_known = |topic: &str, partition| {
+            let found = self.partitions.find(topic, partition);
+            let is_saved = found.is_some_and(|index| self.partitions.all[index].next >= 0);
+            is_saved || self.starts.contains_key(topic)
+        };
+        let lacks_some = names
+            .iter()
+            .any(|(topic, partition)| !is_known(topic, *partition));
+        let of_group = match knows_some && self.listed.is_none() || lacks_some && !asks_itself {
             true => self.committed(consumer, assigned, link)?.to_topic_map(),
             false => HashMap::new(),
         };
@@ -355,9 +381,11 @@ impl KafkaSource {
                 _ => -1,
             };
             let start = match self.starts.get(&topic) {
+                _ if known >= 0 && self.listed.is_some() => known,
                 _ if known >= 0 => known.max(committed),
                 Some(start) => *start,
-                None => -1,
+                None if asks_itself => -1,
+                None => committed,
             };
             self.partitions.give(index, Some(number), start);
             if start >= 0 {

@@ -1,11 +1,12 @@
 //! The `kafka` source: records of one or more consumers.
 //!
 //! [`member`] has the consumers, [`reading`] what is done with their records, [`group`] what the broker
-//! hears of it.
+//! hears of it, [`own`] what is other where the own client reads.
 
 mod group;
 mod instance;
 mod member;
+mod own;
 mod reading;
 mod replay;
 
@@ -25,6 +26,7 @@ use super::properties::{Properties, Side, option};
 use super::record::{Wanted, is_binary};
 use super::watch::STATISTICS_MILLIS;
 use super::{REPLAY_RESPONSE, said};
+use crate::spec::kafka_choice as choice;
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
 use connect::option::{Settings, number};
@@ -93,6 +95,8 @@ pub(in crate::kafka) struct KafkaSource {
     position: Vec<u8>,
     last_commit: Instant,
     is_lost: bool,
+    /// How the own client reads, where it does.
+    own: Option<own::Own>,
 }
 
 impl KafkaSource {
@@ -144,7 +148,13 @@ impl KafkaSource {
             true => None,
             false => InstanceName::new(setup),
         };
+        let client = settings.text(choice::OPTION);
+        let own = match is_replay {
+            true => None,
+            false => own::Own::new(settings, setup.environment, client, optional, &properties)?,
+        };
         Ok(KafkaSource {
+            own,
             brokers: brokers.to_owned(),
             topics: super::items(match is_replay {
                 // What is replayed is named by each request.

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
-use rdkafka::message::{BorrowedMessage, Message as _};
+use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::super::partitions::Part;
-use super::super::record::payload_of;
+use super::super::record::{Facts, payload_of};
 use super::super::sequence::Judged;
 use super::group::HAND_OVER;
 use super::member::{COORDINATOR_LOADS, Member, pause_all};
@@ -75,6 +75,12 @@ impl KafkaSource {
     fn take(&mut self, members: &mut [Member], link: &mut dyn SourceLink) -> Result<usize, Error> {
         let mut taken = 0;
         for member in members.iter_mut() {
+            if member.wire.is_some() {
+                if self.take_own(member, &mut taken, link)? == Room::Full {
+                    return Ok(taken);
+                }
+                continue;
+            }
             let mut is_empty = false;
             while taken < TURN {
                 match member.consumer.poll(Duration::ZERO) {
@@ -108,10 +114,16 @@ impl KafkaSource {
         let (partition, offset) = (record.partition(), record.offset());
         let part = self.partitions.read(record.topic(), partition, offset);
         link.set_input(&part.input, offset);
+        self.map_facts(record, link)
+    }
+
+    /// Maps a record whose place is known.
+    #[inline]
+    pub(super) fn map_facts(&mut self, record: &impl Facts, link: &mut dyn SourceLink) -> Room {
         if !self.wanted.is_empty() {
             self.wanted.take(record, link.now());
         }
-        let Some(value) = record.payload() else {
+        let Some(value) = record.value() else {
             let remedy = "filter out records without a value before they get here";
             let cause = "the record has no value (a tombstone)";
             link.reject(Rejected::new("", cause, remedy));
@@ -122,7 +134,7 @@ impl KafkaSource {
         if !self.is_sequenced {
             return link.map(payload, &self.wanted.properties);
         }
-        match self.partitions.seen.judge(payload, partition) {
+        match self.partitions.seen.judge(payload, record.partition()) {
             Judged::New(body) => link.map(body, &self.wanted.properties),
             Judged::Repeated => Room::More,
             Judged::Bare => {
@@ -198,8 +210,11 @@ impl KafkaSource {
         number: usize,
         link: &mut dyn SourceLink,
     ) -> Result<(), Error> {
+        let is_own = members[number].wire.is_some();
         while let Some(event) = members[number].consumer.poll(Duration::ZERO) {
             match event {
+                // Fetched before its partition was paused; the own client reads it.
+                Ok(_) if is_own => {}
                 Ok(record) => {
                     self.map(&record, link);
                 }
@@ -236,6 +251,9 @@ impl KafkaSource {
         let has_ended = |number: usize, member: &Member| {
             let owned: Vec<&Part> = self.partitions.of(number).collect();
             let has_several_topics = owned.iter().any(|part| part.topic != owned[0].topic);
+            if let Some(wire) = &member.wire {
+                return wire.is_at_end();
+            }
             let watch = &member.consumer.context().watch;
             let is_read = |part: &&Part| {
                 member.ended.contains(&part.partition)
@@ -259,6 +277,11 @@ impl KafkaSource {
             if let Some(cause) = watch.fatal() {
                 return Err(self.ended(member, cause));
             }
+            if let Some(wire) = member.wire.as_ref().filter(|wire| wire.is_used()) {
+                lost = lost.or_else(|| wire.lost());
+                self.tell_progress(wire, &mut progress);
+                continue;
+            }
             lost = lost.or_else(|| watch.lost());
             if let Some(of_member) = watch.take_progress() {
                 progress.extend(of_member);
@@ -266,6 +289,7 @@ impl KafkaSource {
         }
         if !progress.is_empty() {
             link.set_progress(progress);
+            self.progress_told();
         }
         match lost {
             Some(cause) if !self.is_lost => {

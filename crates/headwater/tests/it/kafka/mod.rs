@@ -5,6 +5,7 @@
 
 mod avro;
 mod centres;
+mod client;
 mod clients;
 mod exactly_once;
 mod examples;
@@ -31,7 +32,7 @@ use testservers::{Lent, Order, Running as Server};
 pub const KIT: Subject = Subject {
     name: "kafka",
     server: Some("kafka"),
-    source: "type='kafka', bootstrap.servers='127.0.0.1:{port}', topic.list='{topic}', partition.no.list='0', group.id='{topic}', threading.option='single.thread'",
+    source: "type='kafka', client='{client}', bootstrap.servers='127.0.0.1:{port}', topic.list='{topic}', partition.no.list='0', group.id='{topic}', threading.option='single.thread'",
     sink: "type='kafka', bootstrap.servers='127.0.0.1:{port}', topic='{topic}', partition.no='0'",
     impatient: ", optional.configuration='delivery.timeout.ms:2000,request.timeout.ms:1000'",
     silent: Some(Silent {
@@ -40,6 +41,14 @@ pub const KIT: Subject = Subject {
     }),
     ..Subject::PLAIN
 };
+
+/// The client that sources read by, where they do not say: `./test` has both of them read.
+pub fn client() -> &'static str {
+    match std::env::var_os(client::OTHER) {
+        None => "headwater",
+        Some(_) => "rdkafka",
+    }
+}
 
 /// The broker that tests share. Their topics are their own, and have three partitions.
 fn broker() -> Option<&'static Server> {
@@ -150,7 +159,9 @@ struct Case {
 impl Case {
     fn new(broker: &Server, text: &str) -> Case {
         let dir = tempfile::tempdir().expect("a folder");
+        let source = format!("@source(type='kafka', client='{}',", client());
         let text = text
+            .replace("@source(type='kafka',", &source)
             .replace("{broker}", &broker.endpoint())
             .replace("{dir}", &dir.path().display().to_string());
         let path = dir.path().join("App.siddhi");

@@ -247,6 +247,7 @@ impl<'a> Between<'a> {
             ("login", self.technology.anonymous),
             ("tls", ""),
             ("keys", &keys),
+            ("client", crate::kafka::client()),
         ];
         let put =
             |app: String, (name, value): (&str, &str)| app.replace(&format!("{{{name}}}"), value);
