@@ -83,6 +83,7 @@ fn tick(symbol: &str, price: &str) -> String {
     format!("{{\"event\":{{\"symbol\":\"{symbol}\",\"price\":{price}}}}}")
 }
 
+// rules: E13, E14, E15
 #[test]
 fn a_stream_is_heard_at_the_topics_of_its_connectors() {
     let apps = Apps::new(free_port(), 0);
@@ -135,6 +136,7 @@ fn a_stream_is_heard_at_the_topics_of_its_connectors() {
     assert_eq!(code, Some(0));
 }
 
+// rules: E16
 #[test]
 fn what_cannot_be_is_refused_with_its_cause() {
     let apps = Apps::new(free_port(), 0);
@@ -293,6 +295,7 @@ async def run():
 asyncio.run(run())
 "#;
 
+// rules: S3
 #[test]
 fn topics_speak_websocket() {
     let apps = Apps::new(free_port(), 0);
@@ -454,6 +457,7 @@ fn a_document_alone_is_a_proxy_before_backends() {
     gate.run.stop();
 }
 
+// rules: E14
 #[test]
 fn one_connection_to_a_backend_serves_all_and_its_events_are_kept() {
     let apps = Apps::new(free_port(), 0);
@@ -516,6 +520,7 @@ async def run():
 asyncio.run(run())
 "#;
 
+// rules: S4, S5, S8
 #[test]
 fn a_websocket_backend_is_spoken_with_through_the_gateway() {
     let apps = Apps::new(free_port(), 0);
