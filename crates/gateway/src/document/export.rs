@@ -107,7 +107,8 @@ fn within_app(api: &Api, document: &str) -> Result<String, String> {
         .filter(|c| !c.is_control() && !matches!(c, '\'' | '\\'))
         .collect();
     Ok(format!(
-        "@App:name('{name}-api')\n@App:asyncAPI(\"\"\"\n{document}\"\"\")\n"
+        "@App:name('{name}-api')\n@App:asyncAPI(\"\"\"\n{document}\"\"\")\n\
+         -- An app needs a definition; nothing uses this one.\ndefine stream Unused (nothing bool);\n"
     ))
 }
 
