@@ -9,6 +9,7 @@ mod differential;
 mod dist;
 mod docs;
 mod faults;
+mod gateway;
 mod goldens;
 mod long;
 mod oracle;
@@ -73,6 +74,11 @@ const COMMANDS: &[Command] = &[
         "faults",
         "[CASE] [--seed N] [--long] | --sample: breaks what surrounds a run, kills pairs of source and sink, and counts what is lost",
         faults::run,
+    ),
+    (
+        "gateway",
+        "[ROW|LETTER] [--json] [--list]: each rule of the gateway's protocols by its number, and what its tests show",
+        gateway::run,
     ),
     (
         "goldens",

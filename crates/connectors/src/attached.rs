@@ -28,8 +28,24 @@ fn gateway(environment: &Environment, settings: Settings<'_>) -> Result<Arc<dyn 
     })
 }
 
+/// The attributes of `topic.NAME='{{attribute}}'` for each parameter of the topic; empty where one is something else.
+fn keys_of(transport: &Transport) -> Vec<String> {
+    let topic = transport.option("topic").unwrap_or_default();
+    let names = topic
+        .split('{')
+        .skip(1)
+        .filter_map(|part| part.split('}').next());
+    let key = |name: &str| {
+        let text = transport.option(&format!("topic.{name}"))?.trim();
+        let attribute = text.strip_prefix("{{")?.strip_suffix("}}")?.trim();
+        (!attribute.contains(['{', '}'])).then(|| attribute.to_owned())
+    };
+    names.map(key).collect::<Option<_>>().unwrap_or_default()
+}
+
 fn attachment(
     settings: Settings<'_>,
+    transport: &Transport,
     name: String,
     protocol: Protocol,
 ) -> Result<Attachment, Error> {
@@ -47,6 +63,7 @@ fn attachment(
         name,
         api: settings.text_or_default("api").trim().to_owned(),
         version: settings.text_or_default("version").trim().to_owned(),
+        keys: keys_of(transport),
         topic: settings.text_or_default("topic").trim().to_owned(),
         protocol,
         scopes: list("scopes"),
@@ -80,7 +97,7 @@ impl TopicSink {
         let settings = Settings::of_sink(setup.transport, specs);
         let name = format!("{}/{}", setup.environment.app, setup.schema.name);
         let gateway = gateway(setup.environment, settings)?;
-        let feed = gateway.feed(&attachment(settings, name, protocol)?);
+        let feed = gateway.feed(&attachment(settings, setup.transport, name, protocol)?);
         let feed = feed.map_err(|message| settings.refused(message))?;
         let parameter = |name: &String| {
             let option = format!("topic.{name}");
@@ -150,7 +167,7 @@ impl TopicSource {
         let settings = Settings::of_source(setup.transport, specs);
         let name = format!("{}/{}", setup.environment.app, setup.schema.name);
         let gateway = gateway(setup.environment, settings)?;
-        let attachment = attachment(settings, name, protocol)?;
+        let attachment = attachment(settings, setup.transport, name, protocol)?;
         let receiver = Receiver::new(property_names(setup.transport));
         let is_durable = setup.environment.state.is_some();
         let topic = gateway.ingress(&attachment, &receiver.ingress, &receiver.names, is_durable);

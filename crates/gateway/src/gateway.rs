@@ -5,6 +5,7 @@
 //! changes at once. Never: a request that sees half of a change.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::backends::Backends;
+use crate::connections::Connections;
 use crate::counts::Counts;
 use crate::hub::{Hub, HubError};
 use crate::model::{Address, Api, Binding, History, Operation, Slow, Topic, segments_of};
@@ -36,6 +38,9 @@ pub struct Gateway {
     pub(crate) hub: Arc<Hub>,
     stopping: watch::Sender<bool>,
     tls: RwLock<Option<ServerTls>>,
+    connections: Arc<Connections>,
+    /// Where it listens.
+    addresses: Mutex<Vec<SocketAddr>>,
     table: RwLock<Arc<Table>>,
     said: Mutex<Said>,
 }
@@ -63,6 +68,8 @@ struct Said {
     documents: Vec<Api>,
     attached: Vec<(u64, Attachment, Direction)>,
     count: u64,
+    /// Numbers of attachments that have ended: their topics stay until it is settled that they do not come back.
+    departed: Vec<u64>,
     /// Topics that are in no table any more, and were not yet told so.
     leaving: Vec<(Key, Arc<TopicState>)>,
 }
@@ -98,6 +105,8 @@ impl Gateway {
             hub,
             stopping: watch::Sender::new(false),
             tls: RwLock::default(),
+            connections: Arc::default(),
+            addresses: Mutex::default(),
             table: RwLock::default(),
             said: Mutex::default(),
         }))
@@ -116,6 +125,33 @@ impl Gateway {
     /// What it has counted so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// The streams that are open.
+    pub fn connections(&self) -> &Arc<Connections> {
+        &self.connections
+    }
+
+    /// Where it listens, in the order in which that began.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let addresses = self
+            .addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        addresses.clone()
+    }
+
+    pub(crate) fn listens(&self, address: SocketAddr) {
+        let mut addresses = self
+            .addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        addresses.push(address);
+    }
+
+    /// Does it speak TLS?
+    pub fn is_tls(&self) -> bool {
+        self.tls().is_some()
     }
 
     /// Speaks TLS with those who connect from now on.
@@ -163,6 +199,15 @@ impl Gateway {
 
     /// Ends the streams of topics that are gone for good: apps that are made anew have had their time to come back.
     pub fn settle(&self) {
+        {
+            let mut said = self.said();
+            let departed = std::mem::take(&mut said.departed);
+            if !departed.is_empty() {
+                said.attached
+                    .retain(|(number, ..)| !departed.contains(number));
+                self.rebuild(&mut said);
+            }
+        }
         let leaving = std::mem::take(&mut self.said().leaving);
         let table = self.table();
         for (key, topic) in leaving {
@@ -196,6 +241,79 @@ impl Gateway {
             }
         }
         apis
+    }
+
+    /// An API with the streams that its connectors belong to, as far as a topic has one stream.
+    fn with_streams(&self, api: &Api) -> Api {
+        let said = self.said();
+        let mut api = api.clone();
+        let version = api.version.clone();
+        let name = api.name.clone();
+        for topic in &mut api.topics {
+            if topic.binding != Binding::Attached {
+                continue;
+            }
+            let address = topic.address.text().to_owned();
+            let of_it = said.attached.iter().filter(|(_, one, _)| {
+                let is_its = one.api.eq_ignore_ascii_case(&name) && one.version == version;
+                is_its && Address::parse(&one.topic).is_ok_and(|own| own.text() == address)
+            });
+            let of_it: Vec<_> = of_it.collect();
+            let Some((_, first, _)) = of_it.first() else {
+                continue;
+            };
+            let is_one = of_it.iter().all(|(_, one, _)| one.name == first.name);
+            let keys = of_it.iter().map(|(_, one, _)| &one.keys);
+            let keys = keys
+                .max_by_key(|keys| keys.len())
+                .cloned()
+                .unwrap_or_default();
+            let Some((app, stream)) = first.name.split_once('/') else {
+                continue;
+            };
+            let is_publish_only = topic.subscribe.is_none();
+            let keys = match keys.len() == topic.parameters().len() {
+                true => keys,
+                false if is_publish_only => topic.parameters().to_vec(),
+                false => continue,
+            };
+            if is_one {
+                topic.binding = Binding::Stream {
+                    app: app.to_owned(),
+                    stream: stream.to_owned(),
+                    keys,
+                };
+            }
+        }
+        api
+    }
+
+    /// The API of a name, or of `NAME/VERSION`, as it is served; topics of connectors with their streams.
+    ///
+    /// # Errors
+    /// There is none, or several, in words.
+    pub fn api(&self, wanted: &str) -> Result<Api, String> {
+        let all = self.apis();
+        let is_it = |api: &&Api| {
+            let id = format!("{}/{}", api.name, api.version);
+            api.is_called(wanted, "") || id.eq_ignore_ascii_case(wanted)
+        };
+        let mut found = all.iter().filter(is_it);
+        let names = || {
+            let names = all
+                .iter()
+                .map(|api| format!("{}/{}", api.name, api.version));
+            names.collect::<Vec<String>>().join(", ")
+        };
+        match (found.next(), found.next()) {
+            (Some(api), None) => Ok(self.with_streams(api)),
+            (Some(_), Some(_)) => Err(format!(
+                "there are several APIs '{wanted}': name one of {}",
+                names()
+            )),
+            _ if all.is_empty() => Err(format!("there is no API '{wanted}', and no other one")),
+            _ => Err(format!("there is no API '{wanted}'; there is {}", names())),
+        }
     }
 
     /// Puts the table together anew.
@@ -265,14 +383,19 @@ impl Gateway {
             let only = documents.find(|api| api.is_called(&attachment.api, ""));
             attachment.version = only.map_or(VERSION, |api| &api.version).to_owned();
         }
-        let is_taken = |(_, other, way): &&(u64, Attachment, Direction)| {
+        let is_same = |(_, other, way): &&(u64, Attachment, Direction)| {
             *way == direction
                 && other.api.eq_ignore_ascii_case(&attachment.api)
                 && other.version == attachment.version
                 && other.topic == attachment.topic
                 && (direction == Direction::In || other.protocol == attachment.protocol)
         };
-        if let Some((_, other, _)) = said.attached.iter().find(is_taken) {
+        let departed = |number: &u64| said.departed.contains(number);
+        let mut taken = said
+            .attached
+            .iter()
+            .filter(|(number, ..)| !departed(number));
+        if let Some((_, other, _)) = taken.find(is_same) {
             let what = match direction {
                 Direction::Out => "feeds",
                 Direction::In => "takes what is published to",
@@ -295,6 +418,14 @@ impl Gateway {
                 "there is no plan '{name}': a document, or a command, makes one"
             ));
         }
+        // The one before that it takes the place of.
+        let before = said
+            .attached
+            .iter()
+            .find(is_same)
+            .map(|(number, ..)| *number);
+        said.attached.retain(|(number, ..)| Some(*number) != before);
+        said.departed.retain(|number| Some(*number) != before);
         said.count += 1;
         let number = said.count;
         let key = key_of(&attachment.api, &attachment.version, &attachment.topic);
@@ -314,9 +445,7 @@ impl Gateway {
     }
 
     fn detach(&self, number: u64) {
-        let mut said = self.said();
-        said.attached.retain(|(own, ..)| *own != number);
-        self.rebuild(&mut said);
+        self.said().departed.push(number);
     }
 }
 
@@ -577,6 +706,7 @@ mod tests {
             api: "Ticks".to_owned(),
             version: String::new(),
             topic: topic.to_owned(),
+            keys: Vec::new(),
             protocol,
             scopes: Vec::new(),
             plans: Vec::new(),
@@ -608,6 +738,11 @@ mod tests {
                 .is_some_and(|said| said.contains("'A/S' feeds topic"))
         );
         drop(outlet);
+        assert!(
+            values(&gateway, "/ticks/symbols/A").is_some(),
+            "its app may be made anew"
+        );
+        gateway.settle();
         assert_eq!(values(&gateway, "/ticks/symbols/A"), None);
     }
 

@@ -10,6 +10,7 @@
 
 pub mod access;
 mod backends;
+pub mod connections;
 mod counts;
 mod descriptors;
 pub mod document;
@@ -17,6 +18,7 @@ mod gateway;
 pub mod hub;
 pub mod model;
 pub mod plan;
+pub mod project;
 pub mod registry;
 mod ring;
 mod serve;

@@ -102,6 +102,7 @@ impl Directory for Nobody {
     }
 }
 
+// rules: J2
 #[test]
 fn what_pyjwt_signs_counts_and_what_is_forged_does_not() {
     let Some(made) = made() else { return };

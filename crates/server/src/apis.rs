@@ -6,6 +6,7 @@ use std::path::Path;
 use check::codes::api as code;
 use gateway::document::{self, Document};
 use gateway::model::{Api, Binding, Topic};
+use lang::ast::App;
 use lang::diagnostic::{Diagnostic, Kind, Severity};
 use lang::span::Span;
 use lang::suggest::nearest;
@@ -34,7 +35,41 @@ pub(crate) fn load(text: &AppText) -> LoadedApp {
         sets_as_run: Vec::new(),
         plan: None,
         document: Some(Box::new(document)),
+        is_app: false,
     }
+}
+
+/// The document within an app: `@App:asyncAPI("""…""")`, as Siddhi's editor writes it. Places are those in the text of
+/// the app.
+pub(crate) fn within(app: &App, file: &str) -> Option<Box<Document>> {
+    let annotation = app.annotations.iter().find(|one| one.is("asyncAPI"))?;
+    let value = &annotation.elements.first()?.value;
+    let mut document = document::read(&value.text, file);
+    if !value.text.contains("x-headwater") {
+        // It describes the connectors of the app, and says nothing to a gateway: the app runs as it is.
+        for fault in &mut document.diagnostics {
+            fault.severity = Severity::Warning;
+        }
+    }
+    // Its text stands between two or six quotation marks; only where it is as long as it is written are places known.
+    let quotes = ((value.span.end - value.span.start) as usize).saturating_sub(value.text.len());
+    let start = value.span.start + (quotes / 2) as u32;
+    let moved = |span: Span| match quotes {
+        2 | 6 => Span::new(span.start + start, span.end + start),
+        _ => value.span,
+    };
+    for diagnostic in &mut document.diagnostics {
+        diagnostic.span = moved(diagnostic.span);
+        for (span, _) in &mut diagnostic.related {
+            *span = moved(*span);
+        }
+        diagnostic.fix = None;
+    }
+    for place in &mut document.streams {
+        (place.stream, place.key) = (moved(place.stream), moved(place.key));
+    }
+    document.title = moved(document.title);
+    Some(Box::new(document))
 }
 
 /// The documents among what was loaded, with their numbers.
@@ -76,6 +111,9 @@ pub(crate) fn judge_together(apps: &mut [LoadedApp], must_run: bool) {
         if let Some(document) = &mut app.document {
             document.api = None;
         }
+        if app.has_errors() {
+            app.plan = None;
+        }
     }
 }
 
@@ -111,7 +149,7 @@ fn stream_faults(
     let Binding::Stream { app, stream, keys } = &topic.binding else {
         return Vec::new();
     };
-    let others: Vec<&LoadedApp> = apps.iter().filter(|app| app.document.is_none()).collect();
+    let others: Vec<&LoadedApp> = apps.iter().filter(|app| app.is_app).collect();
     let Some(found) = others.iter().find(|other| other.name == *app) else {
         if others.is_empty() && !must_run {
             // The document is judged without its apps.

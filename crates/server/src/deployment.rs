@@ -12,6 +12,7 @@ use check::validate::{Deployed, Setting};
 use check::{CheckConfig, Producer, check};
 use connect::registry::Registry;
 use gateway::document::{self, Document};
+use gateway::project;
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::source::LineIndex;
 use lang::substitute::{APP_DIR, Substituted};
@@ -85,8 +86,10 @@ pub struct LoadedApp {
     pub(crate) sets_as_run: Vec<String>,
     /// `None` if a diagnostic is an error, and of a document.
     pub plan: Option<Plan>,
-    /// What the document of an API says; `None` of an app.
+    /// What the document of an API says, which is the whole text, or within an app.
     pub document: Option<Box<Document>>,
+    /// It is an app, whether it can run or not.
+    pub is_app: bool,
 }
 
 /// An app that may run. Two are equal if they were made from one text, with the same overrides.
@@ -130,7 +133,9 @@ pub fn find_files(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 
 /// As [`find_files`], and of a directory also the documents of APIs.
 pub fn find_all(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    find(arguments, &is_document_file)
+    find(arguments, &|path| {
+        is_document_file(path) || project::is_project(path)
+    })
 }
 
 /// The documents of APIs in a directory, in the order of their names.
@@ -138,7 +143,7 @@ pub fn find_documents(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(Error::file("read folder", directory))? {
         let path = entry.map_err(Error::file("read folder", directory))?.path();
-        if is_document_file(&path) {
+        if is_document_file(&path) || project::is_project(&path) {
             found.push(path);
         }
     }
@@ -156,7 +161,7 @@ fn is_document_file(path: &Path) -> bool {
 fn find(arguments: &[PathBuf], also: &dyn Fn(&Path) -> bool) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for argument in arguments {
-        if !argument.is_dir() {
+        if !argument.is_dir() || project::is_project(argument) && also(argument) {
             files.push(argument.clone());
             continue;
         }
@@ -210,6 +215,9 @@ pub fn read_files(files: Vec<PathBuf>) -> Result<Vec<AppText>, Error> {
             if path == Path::new(STANDARD_INPUT) {
                 return read_standard_input();
             }
+            if project::is_project(&path) {
+                return read_project(&path);
+            }
             let bytes = std::fs::read(&path).map_err(Error::file("read", &path))?;
             let text = String::from_utf8(bytes).map_err(|e| {
                 let at = e.utf8_error().valid_up_to();
@@ -226,12 +234,34 @@ pub fn read_files(files: Vec<PathBuf>) -> Result<Vec<AppText>, Error> {
         .collect()
 }
 
+/// The document that a project of API Manager's becomes.
+fn read_project(path: &Path) -> Result<AppText, Error> {
+    let file = path.display().to_string();
+    let imported = project::import(path, &project::Issuer::default());
+    let imported = imported.map_err(|error| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        Error::Refused(format!(
+            "project '{file}': {error}{}",
+            cause.unwrap_or_default()
+        ))
+    })?;
+    for note in &imported.notes {
+        tracing::warn!(project = file, note, "not as in API Manager");
+    }
+    Ok(AppText {
+        file,
+        text: imported.document,
+    })
+}
+
 /// Parses, changes and checks the apps together. Faults in the apps are in their diagnostics; an
 /// error is a fault in how the command was used.
 pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, Error> {
     let is_document: Vec<bool> = texts.iter().map(apis::is_document).collect();
     if !is_document.contains(&true) {
-        return load_apps(texts, options);
+        let mut loaded = load_apps(texts, options)?;
+        apis::judge_together(&mut loaded, options.must_run);
+        return Ok(loaded);
     }
     let apps = texts
         .iter()
@@ -331,9 +361,7 @@ fn unknown_set(setting: &str, apps: &[LoadedApp]) -> Option<Error> {
 pub fn twins(apps: &[LoadedApp]) -> Vec<String> {
     let mut found = Vec::new();
     for (i, app) in apps.iter().enumerate() {
-        let is_twin = |other: &&LoadedApp| {
-            other.name == app.name && other.document.is_none() && app.document.is_none()
-        };
+        let is_twin = |other: &&LoadedApp| other.name == app.name && other.is_app && app.is_app;
         if let Some(twin) = apps[..i].iter().find(is_twin) {
             found.push(format!(
                 "two apps have the name '{}': '{}' and '{}'; give one of them another @app:name",
@@ -458,6 +486,11 @@ fn judge(
         .collect();
     faults.extend(absent.iter().map(|d| in_original(d, text)));
     faults.sort_by_key(|d| (d.span.start, d.span.end));
+    let document = apis::within(&parsed.app, &app.file);
+    if let Some(document) = &document {
+        faults.extend(document.diagnostics.iter().map(|d| in_original(d, text)));
+        faults.sort_by_key(|d| (d.span.start, d.span.end));
+    }
     let has_errors = faults.iter().any(|d| d.severity == Severity::Error);
     let plan = checked.plan.filter(|_| !has_errors).map(|mut plan| {
         plan.name.clone_from(&name);
@@ -471,7 +504,8 @@ fn judge(
         text_as_run: text.text.to_string(),
         sets_as_run: Vec::new(),
         plan,
-        document: None,
+        document,
+        is_app: true,
     }
 }
 
@@ -535,7 +569,7 @@ pub fn ready(apps: Vec<LoadedApp>, config: &Config) -> Result<Vec<ReadyApp>, Err
     refuse_twins(&apps)?;
     let all = apis::apis(&apps);
     let mut ready = Vec::new();
-    for app in apps.into_iter().filter(|app| app.document.is_none()) {
+    for app in apps.into_iter().filter(|app| app.is_app) {
         let mut plan = app
             .plan
             .ok_or_else(|| Error::Refused(format!("app '{}' has errors: see above", app.name)))?;

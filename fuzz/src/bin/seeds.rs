@@ -55,6 +55,16 @@ fn main() -> std::io::Result<()> {
 /// First inputs that need no reference material.
 const OWN: &[(&str, &[&str])] = &[
     (
+        "apictl",
+        &[
+            "type: api\ndata:\n  name: Chat\n  context: /chat // a comment\n  version: 1.0.0\n  type: WS\n  policies: [ AsyncGold ]\n  \
+             operations: [ { target: '/r/{a}', verb: SUBSCRIBE, authType: None, uriMapping: '/x/{a}?b=1' } ]\n  \
+             endpointConfig: { production_endpoints: { url: 'ws://127.0.0.1:9000/base' } }\n",
+            "data: { name: n, context: '/{version}/n', version: '2', type: WEBSUB, operations: [ { target: a, verb: SUBSCRIBE } ],\n\
+             websubSubscriptionConfiguration: { enable: true, secret: s, signingAlgorithm: SHA256 } }\n",
+        ],
+    ),
+    (
         "asyncapi",
         &[
             include_str!("../../../examples/gateway/ticks.yaml"),

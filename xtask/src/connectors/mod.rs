@@ -5,7 +5,7 @@
 //! version; `--list` prints the cells and their tests alone. A connector that runs and has no row, a cell
 //! without a test or a reason, and a server that cannot be had are failures.
 
-mod scan;
+pub(crate) mod scan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -121,7 +121,7 @@ fn without_row(rows: &[Row]) -> Vec<String> {
 }
 
 /// Which tests passed, by their paths.
-fn run_tests(tests: &BTreeSet<&str>) -> anyhow::Result<BTreeMap<String, bool>> {
+pub(crate) fn run_tests(tests: &BTreeSet<&str>) -> anyhow::Result<BTreeMap<String, bool>> {
     let programs = programs(&packages(tests))?;
     let mut by_program: BTreeMap<usize, Vec<(&str, String)>> = BTreeMap::new();
     for test in tests {

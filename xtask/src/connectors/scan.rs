@@ -94,11 +94,11 @@ struct Shown {
 }
 
 /// One file of tests, and where it lies among the modules.
-struct Source {
+pub(crate) struct Source {
     /// `crate::module`, as tests are named.
-    module: String,
-    path: PathBuf,
-    text: String,
+    pub module: String,
+    pub path: PathBuf,
+    pub text: String,
 }
 
 /// The rows that the tests of all crates make, sorted by name.
@@ -138,7 +138,8 @@ pub fn rows(crates: &Path) -> anyhow::Result<Vec<Row>> {
 }
 
 /// All Rust files of crates, with their modules.
-fn sources(crates: &Path) -> anyhow::Result<Vec<Source>> {
+/// All sources below a folder, with the names of their modules as tests have them.
+pub(crate) fn sources(crates: &Path) -> anyhow::Result<Vec<Source>> {
     let mut found = Vec::new();
     let mut folders = vec![crates.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -212,7 +213,7 @@ fn read(
     Ok(())
 }
 
-fn function(line: &str) -> Option<&str> {
+pub(crate) fn function(line: &str) -> Option<&str> {
     let line = line.strip_prefix("pub ").unwrap_or(line);
     line.strip_prefix("fn ")?.split('(').next()
 }

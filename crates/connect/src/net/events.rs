@@ -176,6 +176,7 @@ mod tests {
         }
     }
 
+    // rules: E1, E2, E3, E4, E5, E6, E8, E9
     #[test]
     fn events_of_a_stream() {
         check("data: a\n\n", &[("a", "message", "0")]);
@@ -192,6 +193,11 @@ mod tests {
             "\u{feff}event: add\nid: 7\ndata: é\n\ndata: x\n\n",
             &[("é", "add", "7"), ("x", "message", "7")],
         );
+        // The second of two is part of the name of a field.
+        check(
+            "\u{feff}\u{feff}data: a\ndata: b\n\n",
+            &[("b", "message", "0")],
+        );
         check("id\ndata: a\n\n", &[("a", "message", "-")]);
         check("id: a\0b\ndata: a\n\n", &[("a", "message", "0")]);
         // An event without data is none, one with an empty line is.
@@ -202,6 +208,7 @@ mod tests {
         check("data: a\n\ndata: b\n", &[("a", "message", "0")]);
     }
 
+    // rules: E12
     #[test]
     fn a_payload_comes_back_as_it_went() {
         for payload in ["", "a", "a\nb", "a\n", "\n", " a: b", "{\"a\":1}\r\nx\ry"] {
@@ -210,6 +217,7 @@ mod tests {
         }
     }
 
+    // rules: E7
     #[test]
     fn a_pause_is_digits_only() {
         for (text, expect) in [
@@ -244,6 +252,7 @@ mod tests {
 
     proptest::proptest! {
         /// Whatever comes, and however it is cut.
+        // rules: E2
         #[test]
         fn pieces_make_no_difference(text in "[a:d\n\r \u{feff}]{0,40}|(data|id|event|: )[:\n\r x]{0,9}", piece in 1usize..9) {
             proptest::prop_assert_eq!(read(&text, piece), read(&text, usize::MAX));

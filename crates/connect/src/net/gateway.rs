@@ -28,6 +28,8 @@ pub struct Attachment {
     pub version: String,
     /// As it is written, `/symbols/{symbol}`.
     pub topic: String,
+    /// Attributes that give the parameters of the address, in their order; empty where that is not known.
+    pub keys: Vec<String>,
     pub protocol: Protocol,
     /// That a client must have; it has to show who it is where there are any.
     pub scopes: Vec<String>,

@@ -333,6 +333,7 @@ mod tests {
         assert_eq!(long.unwrap().lease, LEASE_MAX);
     }
 
+    // rules: W2, W4
     #[test]
     fn what_cannot_be_is_refused_by_name() {
         for (form, cause) in [
@@ -368,6 +369,7 @@ mod tests {
         read(&format!("{ASKED}&hub.secret={}", &secret[1..])).unwrap();
     }
 
+    // rules: W6, W7
     #[test]
     fn a_question_keeps_the_query_of_the_callback() {
         let intent = read(&format!("{ASKED}&hub.lease_seconds=7")).unwrap();
@@ -387,6 +389,7 @@ mod tests {
     }
 
     /// RFC 2202 (sha1) and RFC 4231 (the others), second test case.
+    // rules: W16
     #[test]
     fn payloads_are_signed_by_four_digests() {
         for (name, begin) in [

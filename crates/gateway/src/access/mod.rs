@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use rules::is_empty;
 pub use rules::{OWN_ISSUER, RuleFault, issuer, plan};
 
+use crate::connections::Entered;
 use crate::model::{Api, Operation};
 use crate::plan::{Account, Amount, Denied, Key, Ledger, Meter, Plan, Plans, Slot, Verdict};
 use crate::registry::{Registry, RegistryError};
@@ -80,6 +81,8 @@ pub struct Admission {
     account: Account,
     /// A connection that is counted as long as this lives.
     _slot: Option<Slot>,
+    /// Its place in the list of streams, for as long.
+    pub(crate) entered: Option<Entered>,
 }
 
 /// Why a request was not let in.
@@ -319,6 +322,7 @@ impl Access {
             verifier,
             account,
             _slot: slot,
+            entered: None,
         })
     }
 

@@ -124,6 +124,7 @@ fn keys_and_own_tokens_are_let_in_and_others_told_what_is_missing() {
     });
 }
 
+// rules: T7
 #[test]
 fn a_plan_bounds_messages_and_connections() {
     let (access, key, _) = access();
@@ -253,6 +254,7 @@ fn documents_are_judged() {
     assert!(fault.message.contains("'none'"), "{fault:?}");
 }
 
+// rules: J6
 #[test]
 fn keys_that_cannot_be_had_are_no_fault_of_the_token() {
     let turned = Turned::Refused(Refusal::new(Cause::KeysUnavailable));

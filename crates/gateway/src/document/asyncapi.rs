@@ -86,6 +86,10 @@ pub(super) fn read<'d>(reader: &mut Reader<'d>, file: &str) -> Read<'d> {
              issuers: [ own ] for that of this server",
         ));
     }
+    // That is what holds without a word: an API says the same whichever way it came.
+    if matches!(api.issuers.as_slice(), [only] if only.as_str() == Some("own")) {
+        api.issuers.clear();
+    }
     Read {
         title,
         api: Some(api),

@@ -14,8 +14,8 @@ use super::tree::{Key, Node};
 use crate::access;
 use crate::hub::Rules;
 use crate::model::{
-    Address, Api, Binding, HISTORY_EVENTS_MAX, History, Origins, Protocols, Slow, Upstream,
-    bases_of,
+    Address, Api, Binding, HISTORY_EVENTS_MAX, History, Lifecycle, Origins, Protocols, Slow,
+    Upstream, bases_of,
 };
 use check::codes::api as code;
 
@@ -28,6 +28,7 @@ const KEYS: &[&str] = &[
     "origins",
     "plans",
     "protocols",
+    "status",
     "topics",
     "websub",
 ];
@@ -68,6 +69,15 @@ pub(super) fn read(
         api.protocols = protocols;
     }
     bases(reader, own, api);
+    if let Some((text, span)) = reader.text(own, "status") {
+        match Lifecycle::parse(text) {
+            Some(status) => api.status = status,
+            None => {
+                let said = format!("there is no status '{text}'");
+                reader.unknown_name(said, span, text, &Lifecycle::NAMES);
+            }
+        }
+    }
     for issuer in reader.list(own, "issuers") {
         let json = issuer.to_json();
         match access::issuer(&json, &api.file) {

@@ -4,11 +4,14 @@
 //! is a fault and not ignored. Never: a reference followed out of the document.
 
 mod asyncapi;
+mod export;
 mod extension;
 mod quantity;
 mod reader;
 mod tree;
 
+pub(crate) use export::write;
+pub use export::{Exported, Format, export};
 pub(crate) use quantity::duration;
 
 use std::path::Path;
@@ -67,6 +70,15 @@ pub fn may_be_document(file: &Path) -> bool {
             .iter()
             .any(|own| e.eq_ignore_ascii_case(own))
     })
+}
+
+/// The value of a text in YAML or JSON, within the bounds of documents.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub(crate) fn yaml(text: &str) -> Result<serde_json::Value, String> {
+    let root = tree::parse(text).map_err(|fault| fault.message)?;
+    Ok(root.to_json())
 }
 
 /// Judges a document. `folder` is where it is, for files that it names.

@@ -64,6 +64,7 @@ components: { securitySchemes: { jwt: { type: oauth2, flows: {}, scopes: [ 'tick
 x-headwater: { issuers: [ { name: main, issuer: 'https://idp.example.com', algorithms: [ RS256 ] } ] }
 ";
 
+// rules: A2
 #[test]
 fn one_api_in_both_versions_is_one_model() {
     let (two, three) = (fine(TWO), fine(THREE));
@@ -81,6 +82,7 @@ fn one_api_in_both_versions_is_one_model() {
     assert!(two.protocols.sse && !two.protocols.websocket);
 }
 
+// rules: A1
 #[test]
 fn json_is_read_as_yaml_is() {
     let json = r##"{"asyncapi": "3.1.0", "info": {"title": "T", "version": "1"},
@@ -89,6 +91,44 @@ fn json_is_read_as_yaml_is() {
     let api = fine(json);
     assert_eq!(api.topics[0].address(), "/a/{b}");
     assert_eq!(api.bases, ["/t/1", "/t"]);
+}
+
+// rules: A1
+#[test]
+fn every_version_is_read() {
+    for minor in 0..=6 {
+        let api = fine(&TWO.replace("2.6.0", &format!("2.{minor}.0")));
+        assert_eq!(api, fine(TWO), "2.{minor}");
+    }
+    for minor in 0..=1 {
+        let api = fine(&THREE.replace("3.0.0", &format!("3.{minor}.0")));
+        assert_eq!(api, fine(THREE), "3.{minor}");
+    }
+}
+
+// rules: A3
+#[test]
+fn protocols_are_those_of_the_servers() {
+    let of = |protocols: &[&str]| {
+        let servers = protocols.iter().enumerate().map(|(number, protocol)| {
+            format!("s{number}: {{ host: 'h:1', protocol: {protocol} }}")
+        });
+        let servers = servers.collect::<Vec<_>>().join(", ");
+        let edge =
+            "servers: { edge: { host: 'localhost:8280', pathname: /ticks/1.0.0, protocol: sse } }";
+        let protocols = fine(&THREE.replace(edge, &format!("servers: {{ {servers} }}"))).protocols;
+        (
+            protocols.sse,
+            protocols.websocket,
+            protocols.http,
+            protocols.websub,
+        )
+    };
+    assert_eq!(of(&["sse"]), (true, false, true, false));
+    assert_eq!(of(&["wss"]), (false, true, false, false));
+    assert_eq!(of(&["https", "ws"]), (true, true, true, false));
+    // Nobody is asked where nothing is said that the gateway knows.
+    assert_eq!(of(&["kafka"]), (true, true, true, false));
 }
 
 #[test]
@@ -217,6 +257,7 @@ fn what_a_document_needs_is_named() {
     assert!(no_channels.contains("has no 'channels'"), "{no_channels}");
 }
 
+// rules: A1
 #[test]
 fn references_are_followed_inside_the_document() {
     let text = |reference: &str| {

@@ -12,6 +12,7 @@
 
 mod deliver;
 mod manage;
+pub(crate) mod receiver;
 mod request;
 mod rules;
 mod schedule;
@@ -36,6 +37,7 @@ use state::{State, Subscription, Where, key_of};
 use store::{Place, Saved};
 
 pub use manage::{Listed, Resent};
+pub use receiver::Receiver;
 pub use rules::Rules;
 pub use store::{Attempt, HubError};
 pub use verify::{Asking, Told};

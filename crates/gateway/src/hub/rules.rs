@@ -10,6 +10,7 @@ use connect::net::http_client::EgressPolicy;
 use connect::net::websub::{Digest, LEASE, LEASE_MAX};
 use serde_json::{Map, Value};
 
+use super::receiver::Receiver;
 use crate::access::RuleFault;
 use crate::document::duration;
 
@@ -17,7 +18,7 @@ use crate::document::duration;
 const OVER: Duration = Duration::from_secs(3 * 24 * 3600);
 const OVER_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
-const MEMBERS: [&str; 4] = ["callback-networks", "digest", "lease", "retry"];
+const MEMBERS: [&str; 5] = ["callback-networks", "digest", "lease", "receiver", "retry"];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rules {
@@ -30,6 +31,8 @@ pub struct Rules {
     pub over: Duration,
     /// Where callbacks may be.
     pub networks: EgressPolicy,
+    /// Where events come in that are signed; `None`: nowhere.
+    pub receiver: Option<Receiver>,
 }
 
 impl Default for Rules {
@@ -40,6 +43,7 @@ impl Default for Rules {
             lease_max: LEASE_MAX,
             over: OVER,
             networks: EgressPolicy::default(),
+            receiver: None,
         }
     }
 }
@@ -86,6 +90,11 @@ impl Rules {
                         )
                     };
                     rules.over = over.ok_or_else(wrong)?;
+                }
+                "receiver" => {
+                    let receiver = Receiver::from_json(value);
+                    let help = "write receiver: { secret: '…', digest: sha256 }";
+                    rules.receiver = Some(receiver.map_err(|said| fault(said, help))?);
                 }
                 "callback-networks" => {
                     let list = value.as_array().map(Vec::as_slice).unwrap_or_default();

@@ -124,6 +124,7 @@ mod tests {
         }
     }
 
+    // rules: W18
     #[test]
     fn a_callback_that_is_away_is_tried_over_days() {
         let over = Duration::from_secs(3 * 24 * 3600);
@@ -154,6 +155,7 @@ mod tests {
         );
     }
 
+    // rules: W17
     #[test]
     fn an_answer_is_judged_by_its_status() {
         for (status, outcome) in [

@@ -227,6 +227,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// W1, W3, W5 to W7, W14 to W16.
+// rules: W1, W3, W6, W7, W14, W15, W16, W100, W101, W102
 #[test]
 fn a_confirmed_callback_gets_what_is_published() {
     block_on(async {
@@ -290,6 +291,7 @@ fn a_confirmed_callback_gets_what_is_published() {
 }
 
 /// W4, W8, W9, W22.
+// rules: W2, W4, W8, W9, W22
 #[test]
 fn what_is_not_meant_or_not_allowed_changes_nothing() {
     block_on(async {
@@ -360,6 +362,7 @@ fn what_is_not_meant_or_not_allowed_changes_nothing() {
 }
 
 /// W10 to W12, W17: overriding, unsubscribing, leases, and an end by 410.
+// rules: W10, W11, W12, W17, W100, W103, W104
 #[test]
 fn a_subscription_is_renewed_and_ends() {
     block_on(async {
@@ -412,6 +415,7 @@ fn a_subscription_is_renewed_and_ends() {
 }
 
 /// W18: order over failures; dead letters; replay and resend by hand.
+// rules: W18
 #[test]
 fn a_callback_that_was_away_gets_all_it_missed_in_order() {
     block_on(async {
@@ -512,6 +516,7 @@ fn subscriptions_and_cursors_outlive_a_crash() {
 }
 
 /// Plans: a cap of subscriptions, and events that wait for the next window.
+// rules: T3, T6
 #[test]
 fn a_plan_caps_subscriptions_and_events() {
     block_on(async {
@@ -543,6 +548,25 @@ fn a_plan_caps_subscriptions_and_events() {
             "held, not lost"
         );
         assert_eq!(callback.bodies(), ["0", "1", "2"]);
+    });
+}
+
+/// The 202 is there before, and whatever becomes of, the question.
+// rules: W5
+#[test]
+fn a_request_is_answered_before_its_callback_is_asked() {
+    block_on(async {
+        let server = Server::start(None, &local());
+        // Accepted by the system, and never answered.
+        let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/", silent.local_addr().expect("bound"));
+        let asked = form("subscribe", &url, "/t");
+        let answered = tokio::time::timeout(Duration::from_secs(5), server.asks(&asked)).await;
+        assert_eq!(
+            answered.expect("it is not waited for"),
+            (202, String::new())
+        );
+        assert!(!server.hub.is_subscribed(API, "/t"));
     });
 }
 

@@ -33,8 +33,55 @@ pub struct Api {
     pub heartbeat: Duration,
     /// Longest payload that clients may publish, in bytes.
     pub message_max: usize,
+    /// Whether clients may use it.
+    pub status: Lifecycle,
     /// Where it was read, for messages.
     pub file: String,
+}
+
+/// Where an API is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Lifecycle {
+    #[default]
+    Published,
+    /// It is known, and not served yet.
+    Created,
+    /// It is served, for a trial.
+    Prototyped,
+    /// It is served, and says that it will not be for ever.
+    Deprecated,
+    /// It is not served for now.
+    Blocked,
+    /// It is served no more.
+    Retired,
+}
+
+impl Lifecycle {
+    pub const NAMES: [&'static str; 6] = [
+        "published",
+        "created",
+        "prototyped",
+        "deprecated",
+        "blocked",
+        "retired",
+    ];
+
+    pub fn parse(text: &str) -> Option<Lifecycle> {
+        Some(match text {
+            "published" => Lifecycle::Published,
+            "created" => Lifecycle::Created,
+            "prototyped" => Lifecycle::Prototyped,
+            "deprecated" => Lifecycle::Deprecated,
+            "blocked" => Lifecycle::Blocked,
+            "retired" => Lifecycle::Retired,
+            _ => return None,
+        })
+    }
+
+    /// As documents write it.
+    pub fn name(self) -> &'static str {
+        Lifecycle::NAMES[self as usize]
+    }
 }
 
 /// Over what clients speak to an API.
@@ -151,6 +198,11 @@ pub enum Slow {
 impl Slow {
     pub const NAMES: [&'static str; 4] = ["drop-oldest", "latest", "disconnect", "wait"];
 
+    /// As documents and options write it.
+    pub fn name(self) -> &'static str {
+        Slow::NAMES[self as usize]
+    }
+
     pub fn parse(text: &str) -> Option<Slow> {
         Some(match text {
             "drop-oldest" => Slow::DropOldest,
@@ -204,6 +256,7 @@ impl Api {
             origins: Origins::default(),
             heartbeat: HEARTBEAT,
             message_max: MESSAGE_MAX,
+            status: Lifecycle::default(),
             file: file.to_owned(),
         }
     }

@@ -145,6 +145,7 @@ fn month_start(months: i64) -> i64 {
 mod tests {
     use super::*;
 
+    // rules: T5
     #[test]
     fn windows_are_those_of_the_calendar() {
         let at = |text: &str| -> SystemTime { text.parse::<Timestamp>().expect("a time").into() };

@@ -65,6 +65,7 @@ fn one_who_comes_back_goes_on_behind_his_last_event() {
     assert_eq!(late.len(), 11);
 }
 
+// rules: E14
 #[test]
 fn an_id_that_is_not_known_is_a_gap() {
     let ring = ring(10, Slow::DropOldest);
@@ -203,6 +204,7 @@ fn an_event_is_encoded_with_its_id() {
 }
 
 /// Readers that come back at any point see each event once.
+// rules: E14
 #[test]
 fn nothing_is_lost_or_doubled_over_many_returns() {
     let ring = ring(LIVE_EVENTS, Slow::DropOldest);

@@ -6,24 +6,26 @@ use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use connect::net::gateway::Protocol;
 use hyper::header::{CACHE_CONTROL, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Request, StatusCode};
 
 use super::answer::{Answer, bytes, refused};
 use super::{Peer, Port};
 use crate::access::{Admission, Asked, Turned};
+use crate::connections::Connection;
 use crate::gateway::Found;
 use crate::model::Operation;
 use crate::plan::Denied;
 use crate::token::{Credentials, Ended};
 
 /// Lets a client through, or says why not. What it has shown is then taken out of the request, so that neither a
-/// backend nor an app sees it.
+/// backend nor an app sees it. `stream`: it is a connection, which is counted and listed as long as it lives.
 pub(super) async fn admit<B>(
     request: &mut Request<B>,
     operation: &Operation,
     found: &Found,
-    is_stream: bool,
+    stream: Option<Protocol>,
     port: &Port,
     peer: &Peer,
 ) -> Result<Admission, Box<Answer>> {
@@ -40,11 +42,31 @@ pub(super) async fn admit<B>(
         query: uri.query(),
         address: peer.address.ip(),
     };
-    let admitted = port.gateway.access.admit(&asked, is_stream, now).await;
+    let admitted = port
+        .gateway
+        .access
+        .admit(&asked, stream.is_some(), now)
+        .await;
     *request.headers_mut() = headers;
     if operation.is_secured {
         Credentials::from_request(request.headers(), None).strip(request.headers_mut());
     }
+    let admitted = admitted.map(|mut admission| {
+        if let Some(protocol) = stream {
+            let who = admission.principal();
+            admission.entered = Some(port.gateway.connections().enter(Connection {
+                id: 0,
+                api: crate::access::id_of(&found.served.api),
+                topic: topic.address.filled(&found.values),
+                protocol,
+                peer: peer.address,
+                application: who.as_ref().and_then(|who| who.application.clone()),
+                user: who.map(|who| who.subject.clone()),
+                since: now,
+            }));
+        }
+        admission
+    });
     admitted.map_err(|turned| {
         let counts = &port.gateway.counts.refused;
         match &turned {

@@ -10,6 +10,7 @@ mod answer;
 mod backend;
 mod held;
 mod publish;
+mod receiver;
 mod shared;
 mod sse;
 mod stream;
@@ -28,7 +29,7 @@ use connect::net::{
     Crowd, Listening, Observed, Outgoing, STOP_GRACE, Served as ServedLine, SocketOptions,
 };
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, HOST, HeaderValue, ORIGIN};
+use hyper::header::{ALLOW, HOST, HeaderName, HeaderValue, ORIGIN};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
@@ -40,7 +41,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::gateway::{Found, Gateway};
+use crate::gateway::{Found, Gateway, Served};
+use crate::model::Lifecycle;
 use answer::{Answer, refused};
 use held::Held;
 
@@ -100,6 +102,7 @@ impl Gateway {
         let place = (host.as_str(), address.port());
         let listening = Listening::start(workers, place, &options, max, serve)?;
         let address = listening.address();
+        self.listens(address);
         tracing::info!(%address, connections_max = max, "gateway is listening");
         Ok(Listener {
             gateway: Arc::clone(self),
@@ -270,7 +273,18 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Arc<Peer>) -> A
             if let Some(served) = &nearest
                 && websub::is_hub(served, request.uri().path())
             {
-                return websub::answer(request, served, port, peer).await;
+                return match life(served) {
+                    Some(answer) => answer,
+                    None => websub::answer(request, served, port, peer).await,
+                };
+            }
+            if let Some(served) = &nearest
+                && receiver::is_receiver(served, request.uri().path())
+            {
+                return match life(served) {
+                    Some(answer) => answer,
+                    None => receiver::answer(request, served, port, peer).await,
+                };
             }
             match request.uri().path() {
                 "/token" => return token(request, port).await,
@@ -281,6 +295,11 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Arc<Peer>) -> A
             return answer::unknown(nearest.as_deref());
         }
     };
+    if let Some(answer) = life(&found.served) {
+        counts.unknown.add(1);
+        return answer;
+    }
+    let is_deprecated = found.served.api.status == Lifecycle::Deprecated;
     let headers = request.headers();
     let origin = headers.get(ORIGIN).cloned();
     if let Some(origin) = &origin {
@@ -298,10 +317,33 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Arc<Peer>) -> A
     if let Some((name, value)) = links {
         answer.headers_mut().append(name, value);
     }
+    if is_deprecated {
+        let name = HeaderName::from_static("deprecation");
+        answer
+            .headers_mut()
+            .insert(name, HeaderValue::from_static("true"));
+    }
     if let Some(origin) = origin {
         answer::allow_origin(answer.headers_mut(), origin, is_any);
     }
     answer
+}
+
+/// The answer where an API is not served, by where it is in its life.
+fn life(served: &Served) -> Option<Answer> {
+    let name = &served.api.name;
+    let (status, why) = match served.api.status {
+        Lifecycle::Published | Lifecycle::Prototyped | Lifecycle::Deprecated => return None,
+        Lifecycle::Created => {
+            return Some(refused(
+                StatusCode::NOT_FOUND,
+                "there is no API at this path",
+            ));
+        }
+        Lifecycle::Blocked => (StatusCode::SERVICE_UNAVAILABLE, "is blocked for now"),
+        Lifecycle::Retired => (StatusCode::GONE, "is served no more"),
+    };
+    Some(refused(status, &format!("API '{name}' {why}")))
 }
 
 /// A client of the own issuer asks for a token.

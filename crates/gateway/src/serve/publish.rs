@@ -45,7 +45,7 @@ pub(super) async fn answer(
             "nobody may publish to this topic",
         );
     };
-    let admitted = access::admit(&mut request, operation, &found, false, port, peer).await;
+    let admitted = access::admit(&mut request, operation, &found, None, port, peer).await;
     let admission = match admitted {
         Ok(admission) => admission,
         Err(refusal) => return *refusal,
@@ -75,7 +75,7 @@ pub(super) async fn answer(
 }
 
 /// Brings a message that was let through to where its topic leads.
-async fn handed(
+pub(super) async fn handed(
     head: &Parts,
     (body, account): (Bytes, Account),
     admission: &Admission,

@@ -31,7 +31,8 @@ pub(super) async fn answer(
         return refused(StatusCode::METHOD_NOT_ALLOWED, "nobody may hear this topic");
     };
     let is_stream = *request.method() == Method::GET && takes_events(request.headers());
-    let admitted = access::admit(&mut request, operation, &found, is_stream, port, peer).await;
+    let stream = is_stream.then_some(Protocol::Sse);
+    let admitted = access::admit(&mut request, operation, &found, stream, port, peer).await;
     let gate = match admitted {
         Ok(admission) => access::Gate::new(admission),
         Err(refusal) => return *refusal,
@@ -132,6 +133,7 @@ mod tests {
         assert!(!takes(&["application/json"]) && !takes(&["text/html"]));
     }
 
+    // rules: E15
     #[test]
     fn the_query_may_name_the_last_event() {
         assert_eq!(

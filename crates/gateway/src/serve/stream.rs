@@ -304,6 +304,7 @@ impl Piped {
 mod tests {
     use super::*;
 
+    // rules: E17
     #[test]
     fn clients_come_back_spread_over_a_time() {
         let retry = || {

@@ -92,7 +92,7 @@ pub(super) async fn answer(
             *shown.headers_mut() = headers;
             let uri = query.and_then(|query| format!("/?{query}").parse().ok());
             *shown.uri_mut() = uri.unwrap_or_default();
-            match access::admit(&mut shown, &operation, found, false, port, peer).await {
+            match access::admit(&mut shown, &operation, found, None, port, peer).await {
                 Ok(admission) => admission
                     .principal()
                     .and_then(|one| one.application.clone()),

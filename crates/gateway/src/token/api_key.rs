@@ -199,6 +199,7 @@ mod tests {
         assert!(!format!("{secret:?}{key:?}").contains(&secret.text[21..]));
     }
 
+    // rules: J12
     #[test]
     fn a_key_is_bound_to_addresses_and_pages() {
         let secret = NewSecret::api_key().expect("random numbers");

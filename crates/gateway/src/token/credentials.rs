@@ -261,6 +261,7 @@ mod tests {
         shown.collect()
     }
 
+    // rules: J9
     #[test]
     fn tokens_and_keys_are_found_where_they_may_be() {
         for (list, query, expect) in [
@@ -314,6 +315,7 @@ mod tests {
         }
     }
 
+    // rules: J9
     #[test]
     fn nothing_of_them_is_left_for_a_backend() {
         let mut all = headers(&[

@@ -11,6 +11,7 @@ use anyhow::Context as _;
 use connect::component::SETTING_DIR;
 use gateway::Listener;
 use gateway::model::Api;
+use gateway::project;
 use server::access::users;
 use server::config::{Config, Extension};
 use server::deploy::{Deployer, Deployment, DeploymentFolder};
@@ -451,7 +452,7 @@ fn read_apps(
         return Ok(None);
     }
     if args.gateway.is_empty()
-        && let Some(api) = apps.iter().find(|app| app.document.is_some())
+        && let Some(api) = apps.iter().find(|app| !app.is_app)
     {
         let message = format!(
             "'{}' is the document of an API: say where it is served with --gateway ADDRESS",
@@ -477,7 +478,8 @@ fn deployment_folder(
     args: &RunArgs,
     state: Option<&Path>,
 ) -> anyhow::Result<Option<DeploymentFolder>> {
-    let named = args.apps.iter().find(|path| path.is_dir());
+    let is_folder = |path: &&PathBuf| path.is_dir() && !project::is_project(path);
+    let named = args.apps.iter().find(is_folder);
     if let Some(path) = named {
         // Without --http nothing is deployed; a folder without apps is a mistake then.
         return match args.http {

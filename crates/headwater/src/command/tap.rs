@@ -100,7 +100,7 @@ fn path_of(app: &str, fields: &[(&str, &str)]) -> String {
 }
 
 /// Ctrl-C ends the look in order.
-fn end_on_interrupt(stop: StopReading) -> anyhow::Result<()> {
+pub(super) fn end_on_interrupt(stop: StopReading) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT]).context("cannot watch for signals")?;
     std::thread::Builder::new()
         .name("signals".to_owned())

@@ -42,6 +42,12 @@ x-headwater:
     /symbols/{symbol}: { stream: Ticks/Out, key: sym }
 ";
 
+/// A topic whose publishers are heard.
+const CHAT: &str = "asyncapi: 2.6.0
+info: { title: Chat, version: 1.0.0 }
+channels: { /chat: { subscribe: {}, publish: {} } }
+";
+
 /// A run with a gateway.
 struct Gate {
     apps: Apps,
@@ -83,6 +89,7 @@ fn tick(symbol: &str, price: &str) -> String {
     format!("{{\"event\":{{\"symbol\":\"{symbol}\",\"price\":{price}}}}}")
 }
 
+// rules: E13, E14, E15
 #[test]
 fn a_stream_is_heard_at_the_topics_of_its_connectors() {
     let apps = Apps::new(free_port(), 0);
@@ -135,6 +142,7 @@ fn a_stream_is_heard_at_the_topics_of_its_connectors() {
     assert_eq!(code, Some(0));
 }
 
+// rules: E16
 #[test]
 fn what_cannot_be_is_refused_with_its_cause() {
     let apps = Apps::new(free_port(), 0);
@@ -293,6 +301,7 @@ async def run():
 asyncio.run(run())
 "#;
 
+// rules: S3
 #[test]
 fn topics_speak_websocket() {
     let apps = Apps::new(free_port(), 0);
@@ -454,6 +463,7 @@ fn a_document_alone_is_a_proxy_before_backends() {
     gate.run.stop();
 }
 
+// rules: E14
 #[test]
 fn one_connection_to_a_backend_serves_all_and_its_events_are_kept() {
     let apps = Apps::new(free_port(), 0);
@@ -516,6 +526,7 @@ async def run():
 asyncio.run(run())
 "#;
 
+// rules: S4, S5, S8
 #[test]
 fn a_websocket_backend_is_spoken_with_through_the_gateway() {
     let apps = Apps::new(free_port(), 0);
@@ -592,6 +603,56 @@ fn the_gateway_speaks_tls() {
     // In the clear nobody is answered.
     let (status, _) = curl(&[&format!("http://{address}/ticks/symbols/A")]);
     assert_ne!(status, "200");
+    run.stop();
+}
+
+#[test]
+fn a_renewed_certificate_counts_at_a_reload() {
+    let apps = Apps::new(free_port(), 0);
+    let document = apps.path("ticks.yaml");
+    std::fs::write(&document, CHAT).expect("it can be written");
+    let (cert, key) = (apps.path("own.pem"), apps.path("own.key"));
+    let renew = |name: &str| {
+        let subject = format!("/CN={name}");
+        let made = std::process::Command::new("openssl")
+            .args([
+                "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", &subject,
+            ])
+            .args(["-keyout", &key, "-out", &cert])
+            .output();
+        assert!(made.expect("openssl is installed").status.success());
+    };
+    renew("one");
+    let address = format!("127.0.0.1:{}", apps.port());
+    let run = Running::start(&[
+        &document,
+        "--gateway",
+        &address,
+        "--gateway-cert",
+        &cert,
+        "--gateway-key",
+        &key,
+    ]);
+    run.err_has("ready in", 1);
+    let url = format!("https://{address}/chat/chat");
+    let shown = || {
+        let output = std::process::Command::new("curl")
+            .args(["-skvI", &url])
+            .output();
+        String::from_utf8_lossy(&output.expect("curl is installed").stderr).into_owned()
+    };
+    assert!(shown().contains("CN=one"), "{}", shown());
+    let hearer = Reader::open(apps.path("heard"), &["-k", &url]);
+    renew("two");
+    run.reload();
+    eventually("the other certificate", || shown().contains("CN=two"));
+    // Who is connected stays so, and what cannot be read changes nothing.
+    std::fs::write(&cert, "none").expect("it can be written");
+    run.reload();
+    run.err_has("the one before stays", 1);
+    assert!(shown().contains("CN=two"));
+    assert_eq!(curl(&["-k", "-d", "hello", &url]).0, "202");
+    eventually("the event", || hearer.data() == ["hello"]);
     run.stop();
 }
 

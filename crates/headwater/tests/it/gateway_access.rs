@@ -36,24 +36,24 @@ fn chat(backend: u16) -> Server {
     Server::start(&[("chat.yaml", &document(backend))])
 }
 
-fn url(server: &Server, path: &str) -> String {
+fn at(server: &Server, path: &str) -> String {
     server.url(&format!("/chat/1.0.0{path}"))
 }
 
 /// An application with a key for the scope.
-fn key(server: &Server, app: &str) -> String {
+fn new_key(server: &Server, app: &str) -> String {
     server.does(&["apps", "create", app, "--scope", "chat"]);
     server.does(&["keys", "create", "--app", app, "--scope", "chat"])
 }
 
 /// Status and body of a message that is published.
 fn say(server: &Server, args: &[&str], room: &str) -> (String, String) {
-    let url = url(server, &format!("/rooms/{room}"));
+    let url = at(server, &format!("/rooms/{room}"));
     curl(&[&["-i", "-d", "hello"], args, &[url.as_str()]].concat())
 }
 
 fn hears(server: &Server, name: &str, args: &[&str], room: &str) -> Reader {
-    let url = url(server, &format!("/rooms/{room}"));
+    let url = at(server, &format!("/rooms/{room}"));
     let args = [&["-i"], args, &[url.as_str()]].concat();
     let reader = Reader::start(server.apps.path(name), &args);
     eventually("the stream", || {
@@ -72,6 +72,7 @@ fn header(name: &str, value: &str) -> [String; 2] {
     ["-H".to_owned(), format!("{name}: {value}")]
 }
 
+// rules: E16, J9, J12
 #[test]
 fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
     let backend = Stub::start(free_port(), |_| ok("taken"));
@@ -88,7 +89,7 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
         said.contains("\"code\":900902") && said.contains("Authorization: Bearer TOKEN"),
         "{said}"
     );
-    let (status, _) = curl(&["-H", "Accept: text/event-stream", &url(&server, "/rooms/a")]);
+    let (status, _) = curl(&["-H", "Accept: text/event-stream", &at(&server, "/rooms/a")]);
     assert_eq!(status, "401");
     let upgrade = [
         "-H",
@@ -100,10 +101,10 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
         "-H",
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
     ];
-    let url = url(&server, "/rooms/a");
+    let url = at(&server, "/rooms/a");
     let (status, _) = curl(&[&upgrade[..], &[url.as_str()]].concat());
     assert_eq!(status, "401", "before the upgrade");
-    let key = key(&server, "shop");
+    let key = new_key(&server, "shop");
     assert!(
         key.starts_with("hwk_") && key.lines().count() == 1,
         "the key alone"
@@ -124,7 +125,7 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
     let (status, _) = curl(&[
         "-d",
         "x",
-        &format!("{}?apikey={key}", url(&server, "/rooms/a")),
+        &format!("{}?apikey={key}", at(&server, "/rooms/a")),
     ]);
     assert_eq!(status, "202");
     // The plan is the first of the API: four a day, whatever the way.
@@ -162,7 +163,7 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
         "{said}"
     );
     // A backend gets what is meant for it.
-    let url = format!("{}?apikey={key}&colour=red", url(&server, "/behind"));
+    let url = format!("{}?apikey={key}&colour=red", at(&server, "/behind"));
     let all = [
         &args[..],
         &[
@@ -214,13 +215,14 @@ fn a_key_opens_a_topic_and_nothing_behind_it_sees_the_key() {
     server.run.stop();
 }
 
+// rules: J10, J11
 #[test]
 fn streams_end_with_their_key_or_token_and_others_live_on() {
     let server = chat(1);
-    let (shop, mut other) = (key(&server, "shop"), None);
+    let (shop, mut other) = (new_key(&server, "shop"), None);
     for app in ["shop", "other"] {
         if app == "other" {
-            other = Some(key(&server, app));
+            other = Some(new_key(&server, app));
         }
         server.does(&[
             "subscriptions",
@@ -320,10 +322,11 @@ fn streams_end_with_their_key_or_token_and_others_live_on() {
     server.run.stop();
 }
 
+// rules: T2, T4, T6
 #[test]
 fn a_quota_is_exact_and_outlives_a_kill() {
     let mut server = chat(1);
-    let key = key(&server, "shop");
+    let key = new_key(&server, "shop");
     let args = header("apikey", &key);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     server.does(&["plans", "set", "Team", "--events", "10/day"]);
@@ -347,11 +350,11 @@ fn a_quota_is_exact_and_outlives_a_kill() {
     assert_eq!(let_through, 10, "each is noted before it is used");
     assert_eq!(say(&server, &args, "a").0, "429");
     // A stream that has used its plan is told, and comes back behind what it got.
-    let other = key(&server, "other");
+    let other = new_key(&server, "other");
     let other = header("apikey", &other);
     let other: Vec<&str> = other.iter().map(String::as_str).collect();
     server.does(&["plans", "set", "Wide", "--events", "100/day"]);
-    let writer = key(&server, "writer");
+    let writer = new_key(&server, "writer");
     let writer = header("apikey", &writer);
     let writer: Vec<&str> = writer.iter().map(String::as_str).collect();
     server.does(&[
@@ -449,6 +452,7 @@ async def main():
 asyncio.run(main())
 "#;
 
+// rules: J9, J10, J11, S6
 #[test]
 fn a_websocket_carries_its_token_as_subprotocol_and_may_bring_another() {
     let server = chat(1);
@@ -464,7 +468,7 @@ fn a_websocket_carries_its_token_as_subprotocol_and_may_bring_another() {
         "Large",
     ]);
     let token = |life: &str| server.does(&["tokens", "create", "--app", "shop", "--expires", life]);
-    let url = url(&server, "/rooms/a").replace("http://", "ws://");
+    let url = at(&server, "/rooms/a").replace("http://", "ws://");
     let Some(short) = Script::start_or_skip("websockets", SPEAKER, &[&url, &token("2s"), ""])
     else {
         return;
@@ -485,5 +489,36 @@ fn a_websocket_carries_its_token_as_subprotocol_and_may_bring_another() {
     );
     server.does(&["tokens", "revoke", "--app", "shop"]);
     renewing.has("closed 4001 revoked", 1);
+    server.run.stop();
+}
+
+/// Says a word, waits for its echo, and goes on so until it is closed.
+const ECHOER: &str = r#"
+import asyncio, sys, websockets
+url, token = sys.argv[1:3]
+async def main():
+    async with websockets.connect(url, subprotocols=['bearer', token]) as ws:
+        try:
+            for n in range(10):
+                await ws.send(str(n))
+                print('got', await ws.recv(), flush=True)
+        except websockets.ConnectionClosed as e:
+            print('closed', e.code, e.reason, flush=True)
+asyncio.run(main())
+"#;
+
+/// A message and its echo are two of the four that the plan has.
+// rules: T1, T6
+#[test]
+fn a_websocket_counts_each_message_in_both_directions() {
+    let server = chat(1);
+    server.does(&["apps", "create", "shop", "--scope", "chat"]);
+    let token = server.does(&["tokens", "create", "--app", "shop"]);
+    let url = at(&server, "/rooms/a").replace("http://", "ws://");
+    let Some(client) = Script::start_or_skip("websockets", ECHOER, &[&url, &token]) else {
+        return;
+    };
+    client.has("closed 4003 ", 1);
+    assert_eq!(client.lines("got "), ["0", "1"]);
     server.run.stop();
 }

@@ -30,6 +30,7 @@ fn deliveries(callback: &Stub) -> Vec<Got> {
         .collect()
 }
 
+// rules: W1, W4, W14, W15, W16, W22, W101, W105, W106
 #[test]
 fn a_callback_gets_what_is_published_also_over_a_kill() {
     let callback = Stub::start(free_port(), confirming);

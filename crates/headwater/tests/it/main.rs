@@ -33,6 +33,8 @@ mod eventstore;
 mod file_events;
 mod gateway;
 mod gateway_access;
+mod gateway_import;
+mod gateway_manage;
 mod gateway_websub;
 mod grpc;
 mod http;

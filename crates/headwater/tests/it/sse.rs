@@ -2,7 +2,6 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use crate::broker::{Apps, errors, key_file};
@@ -126,12 +125,13 @@ fn append(apps: &Apps, rows: &str) {
 }
 
 /// Rows that a listener has heard: each ends with a line break, behind which is nothing.
-fn rows(listener: &Reader) -> Vec<String> {
+fn heard(listener: &Reader) -> Vec<String> {
     let rows = listener.data().into_iter();
     rows.filter(|row| !row.is_empty()).collect()
 }
 
 // shows: source sse open, resume, lost, bad
+// rules: E11
 #[test]
 fn events_are_read_as_they_are_and_asked_for_behind_the_last() {
     let apps = Apps::new(free_port(), 0);
@@ -187,13 +187,13 @@ fn all_who_hold_the_url_open_hear_every_payload() {
     run.err_has("no client is connected; dropping events", 1);
     let mut one = Reader::open(apps.path("one"), &["-i", &url]);
     append(&apps, "1,a\n");
-    eventually("the first row", || rows(&one) == ["1,a"]);
+    eventually("the first row", || heard(&one) == ["1,a"]);
     let two = Reader::open(apps.path("two"), &[&url]);
     let rows: String = (2..3_000).map(|n| format!("{n},row {n} é\n")).collect();
     append(&apps, &rows);
     let all: Vec<&str> = rows.lines().collect();
     eventually("all rows", || {
-        rows(&two) == all && rows(&one).len() == all.len() + 1
+        heard(&two) == all && heard(&one).len() == all.len() + 1
     });
     drop(two);
     let head = one.got().to_ascii_lowercase();
@@ -208,7 +208,7 @@ fn all_who_hold_the_url_open_hear_every_payload() {
     assert_eq!(curl(&[&url.replace("/events", "/other")]).0, "404");
     append(&apps, "3000,last\n");
     eventually("the last row", || {
-        rows(&one).ends_with(&["3000,last".to_owned()])
+        heard(&one).ends_with(&["3000,last".to_owned()])
     });
     let (code, summary) = run.stop();
     assert_eq!(code, Some(0), "{summary}");
@@ -270,8 +270,8 @@ fn a_client_that_reads_slowly_is_waited_for_and_one_that_reads_nothing_is_left()
     let rows: String = (0..ROWS).map(|n| format!("{n},{text}\n")).collect();
     append(&apps, &rows);
     run.err_has("disconnecting client: it has read nothing for 5 s", 1);
-    eventually("all rows", || rows(&slow).len() == ROWS);
-    assert_eq!(rows(&slow), text.lines().collect::<Vec<_>>());
+    eventually("all rows", || heard(&slow).len() == ROWS);
+    assert_eq!(heard(&slow), rows.lines().collect::<Vec<_>>());
     run.stop();
     assert!(slow.ends());
     drop(answer);

@@ -75,6 +75,11 @@ impl EgressPolicy {
         })
     }
 
+    /// The networks that are named, as text that can be parsed again.
+    pub fn networks(&self) -> Vec<String> {
+        self.allowed.iter().map(ToString::to_string).collect()
+    }
+
     fn admits(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         is_public(address) || self.allowed.iter().any(|network| network.has(address))
@@ -190,6 +195,7 @@ mod tests {
         assert_eq!(egress_policy.admits(parsed), is_admitted, "{address}");
     }
 
+    // rules: W22
     #[test]
     fn public_addresses_alone_are_within_reach() {
         for address in [
@@ -282,6 +288,7 @@ mod tests {
         }
     }
 
+    // rules: W22
     #[test]
     fn a_place_is_judged_by_where_it_leads() {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -73,6 +73,7 @@ fn taken(account: &Account, tries: u64, now: SystemTime) -> u64 {
         .sum()
 }
 
+// rules: T4
 #[test]
 fn a_limit_is_reached_exactly_and_begins_anew() {
     let notes = Arc::<Notes>::default();
@@ -117,6 +118,7 @@ fn a_limit_is_reached_exactly_and_begins_anew() {
     assert_eq!(taken(&account, 1, at(0)), 0);
 }
 
+// rules: T4
 #[test]
 fn many_at_a_time_get_what_there_is_and_no_more() {
     let notes = Arc::<Notes>::default();
@@ -154,6 +156,7 @@ fn many_at_a_time_get_what_there_is_and_no_more() {
     );
 }
 
+// rules: T4
 #[test]
 fn a_crash_never_lets_more_through() {
     // Killed after so many, again and again: in all no more than the limit, and no block too few for each crash.
@@ -255,6 +258,7 @@ fn what_cannot_be_noted_is_not_let_through() {
     assert_eq!(taken(&account, 1, at(0)), 0);
 }
 
+// rules: T7
 #[test]
 fn connections_are_counted_as_long_as_they_live() {
     let notes = Arc::<Notes>::default();

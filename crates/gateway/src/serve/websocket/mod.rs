@@ -25,6 +25,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Utf8Bytes};
 
+use connect::net::gateway::Protocol;
+
 use super::answer::{Answer, empty, refused};
 use super::{Peer, Port, access};
 use crate::gateway::{Found, Gateway};
@@ -77,7 +79,8 @@ pub(super) async fn answer(
             .flat_map(|operation| operation.scopes.clone())
             .collect(),
     };
-    let admission = match access::admit(&mut request, &asked, &found, true, port, peer).await {
+    let stream = Some(Protocol::WebSocket);
+    let admission = match access::admit(&mut request, &asked, &found, stream, port, peer).await {
         Ok(admission) => admission,
         Err(refusal) => return *refusal,
     };

@@ -22,6 +22,7 @@ fn unsigned(header: &str) -> String {
     )
 }
 
+// rules: J1
 #[test]
 fn no_spelling_of_none_is_an_algorithm() {
     let signer = Signer::new("k1");
@@ -55,6 +56,7 @@ fn no_spelling_of_none_is_an_algorithm() {
     });
 }
 
+// rules: J1
 #[test]
 fn a_public_key_is_no_secret() {
     let signer = Signer::new("k1");
@@ -91,6 +93,7 @@ fn a_public_key_is_no_secret() {
     });
 }
 
+// rules: J1
 #[test]
 fn an_algorithm_of_another_key_or_one_that_is_not_configured_is_refused() {
     let signer = Signer::new("k1");
@@ -174,6 +177,7 @@ fn a_signature_that_is_empty_cut_or_of_another_is_bad() {
     });
 }
 
+// rules: J4
 #[test]
 fn the_header_never_chooses_where_keys_come_from() {
     let (signer, attacker) = (Signer::new("k1"), Signer::new("evil"));
@@ -223,6 +227,7 @@ fn the_header_never_chooses_where_keys_come_from() {
     });
 }
 
+// rules: J7
 #[test]
 fn what_two_parsers_may_read_differently_is_refused() {
     let signer = Signer::new("k1");
@@ -298,6 +303,7 @@ fn what_two_parsers_may_read_differently_is_refused() {
     });
 }
 
+// rules: J7
 #[test]
 fn a_huge_token_costs_nothing() {
     let signer = Signer::new("k1");

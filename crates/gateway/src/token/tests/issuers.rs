@@ -89,6 +89,7 @@ fn issuer(jwks: Option<String>, iss: &str) -> Value {
     issuer
 }
 
+// rules: J4
 #[test]
 fn keys_rotate_without_a_restart_and_strangers_cost_one_fetch() {
     block_on(async {
@@ -153,6 +154,7 @@ fn keys_rotate_without_a_restart_and_strangers_cost_one_fetch() {
     });
 }
 
+// rules: J6
 #[test]
 fn an_issuer_that_is_down_is_done_without_for_an_hour() {
     block_on(async {
@@ -196,6 +198,7 @@ fn an_issuer_that_is_down_is_done_without_for_an_hour() {
     });
 }
 
+// rules: J5
 #[test]
 fn an_issuer_is_found_by_discovery_and_must_be_the_one_that_is_meant() {
     block_on(async {

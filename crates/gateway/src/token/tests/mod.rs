@@ -202,6 +202,7 @@ fn a_valid_token_says_who_it_is() {
     });
 }
 
+// rules: J3, J8
 #[test]
 fn times_audience_type_and_scopes_are_checked() {
     let signer = Signer::new("k1");
@@ -302,6 +303,7 @@ fn a_token_that_was_checked_counts_until_it_expires() {
     });
 }
 
+// rules: J11
 #[test]
 fn what_is_revoked_counts_no_more_and_its_streams_end() {
     let signer = Signer::new("k1");
@@ -351,6 +353,7 @@ fn what_is_revoked_counts_no_more_and_its_streams_end() {
     });
 }
 
+// rules: J10
 #[test]
 fn a_stream_ends_when_its_token_expires() {
     let signer = Signer::new("k1");
@@ -376,6 +379,7 @@ fn a_stream_ends_when_its_token_expires() {
     });
 }
 
+// rules: J12
 #[test]
 fn api_keys_are_checked_and_revoked() {
     let api = Api::of(Vec::new());

@@ -31,6 +31,7 @@ fn key_of(jwk: &Value) -> Key {
     Key::from_jwk(jwk.as_object().expect("an object")).expect("a key")
 }
 
+// rules: J2
 #[test]
 fn rfc_7515_a1_hs256() {
     let secret =
@@ -45,6 +46,7 @@ fn rfc_7515_a1_hs256() {
     assert_eq!(claims["exp"], 1_300_819_380);
 }
 
+// rules: J2
 #[test]
 fn rfc_7515_a2_rs256() {
     let key = key_of(&json!({
@@ -61,6 +63,7 @@ fn rfc_7515_a2_rs256() {
     check(&key, &format!("eyJhbGciOiJSUzI1NiJ9.{PAYLOAD}.{signature}"));
 }
 
+// rules: J2
 #[test]
 fn rfc_7515_a3_es256() {
     let key = key_of(&json!({
@@ -72,6 +75,7 @@ fn rfc_7515_a3_es256() {
     check(&key, &format!("eyJhbGciOiJFUzI1NiJ9.{PAYLOAD}.{signature}"));
 }
 
+// rules: J2
 #[test]
 fn rfc_8037_a4_ed25519() {
     let key = key_of(&json!({

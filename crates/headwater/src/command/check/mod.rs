@@ -199,7 +199,7 @@ fn app_json(app: &LoadedApp) -> Value {
         .collect();
     let is_runnable = match &app.plan {
         Some(plan) => plan.not_runnable.is_empty(),
-        None => app.document.is_some() && !app.has_errors(),
+        None => !app.is_app && !app.has_errors(),
     };
     json!({
         "file": app.file,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::args::ServerArgs;
 
-/// Manage the applications, plans, keys and tokens of a gateway
+/// Manage the APIs, applications, plans, keys and tokens of a gateway
 ///
 /// Asks a running server at its --http address, with its logins and roles: reading needs the role read, changes
 /// need admin. What is made is kept in the --state directory of the server.
@@ -18,7 +18,10 @@ use crate::args::ServerArgs;
     headwater gateway subscriptions create --app shop --api Ticks --plan Team\n  \
     headwater gateway tokens create --app shop --scope ticks:read --expires 10min\n  \
     headwater gateway tokens revoke --jti 0f3a…               its streams end at once\n  \
-    headwater gateway quota                                   what is used of the plans\n\n\
+    headwater gateway quota                                   what is used of the plans\n  \
+    headwater gateway export Ticks --asyncapi 2.6 > ticks.yaml\n  \
+    headwater gateway import PizzaShackAPI-1.0.0.zip --output apis/\n  \
+    headwater gateway try Ticks /symbols/ACME --count 3       hears it as a client does\n\n\
     Exit codes: 0 done; 1 refused; 2 usage; 3 could not connect.")]
 pub struct GatewayArgs {
     #[command(subcommand)]
@@ -66,8 +69,58 @@ pub(super) enum Part {
         #[command(subcommand)]
         action: Option<DeliveriesAction>,
     },
+    /// List the streams that are open: who hears or speaks what, since when
+    Connections {
+        /// So many at most, the oldest
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        limit: u32,
+    },
+    /// Write an API as a document
+    Export {
+        /// Name of the API, or NAME/VERSION
+        api: String,
+        /// AsyncAPI 2.6 or 3.0, or 'siddhi': an app that has the document as @App:asyncAPI
+        #[arg(long, value_name = "FORMAT", default_value = "3.0", value_parser = gateway::document::Format::NAMES)]
+        asyncapi: String,
+    },
+    /// Turn a project of WSO2 API Manager's apictl (zip or folder) into a document; what is not kept is listed
+    Import(ImportArgs),
+    /// Hear a topic as a client does, with a token that is made for it; Ctrl-C ends it
+    Try(TryArgs),
     /// Show what is used of the limits of plans, in the windows that run
     Quota,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct ImportArgs {
+    /// The zip, or its folder
+    pub(super) project: std::path::PathBuf,
+    /// Write the document into this folder, as NAME-VERSION.yaml; without it to standard output
+    #[arg(long, value_name = "DIR")]
+    pub(super) output: Option<std::path::PathBuf>,
+    /// The claim 'iss' of API Manager's tokens, which count from then on
+    #[arg(long, value_name = "URL")]
+    pub(super) issuer: Option<String>,
+    /// Where the keys of --issuer are, such as https://host:9443/oauth2/jwks
+    #[arg(long, value_name = "URL", requires = "issuer")]
+    pub(super) jwks: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct TryArgs {
+    /// Name of the API, or NAME/VERSION
+    pub(super) api: String,
+    /// The topic, with the values of its parameters: /symbols/ACME
+    pub(super) topic: String,
+    /// End after this many events
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) count: Option<u64>,
+    /// The application whose token it is; by default one that is made for it, and removed at the end
+    #[arg(long, value_name = "NAME")]
+    pub(super) app: Option<String>,
+    /// Where the gateway is, if it is not where it listens: https://host:port
+    #[arg(long, value_name = "URL")]
+    pub(super) gateway: Option<String>,
 }
 
 #[derive(Subcommand, Debug)]

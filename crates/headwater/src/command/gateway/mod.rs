@@ -3,12 +3,14 @@
 //! Never: a key or token in anything printed but the answer to the command that makes it.
 
 mod args;
+mod import;
 mod shown;
+mod trial;
 
 use serde_json::{Map, Value as Json, json};
 use server::client::{Method, percent_encoded};
 
-use super::reply::cell;
+use super::reply::{array, cell};
 use crate::output::Output;
 pub use args::GatewayArgs;
 use args::{
@@ -60,6 +62,17 @@ pub fn run(args: &GatewayArgs, output: &Output) -> anyhow::Result<u8> {
         Part::Tokens { action } => tokens(action),
         Part::Callbacks => Request::list("/gateway/callbacks", shown::CALLBACKS),
         Part::Deliveries { action } => deliveries(action.as_ref()),
+        Part::Connections { limit } => Request::list(
+            format!("/gateway/connections?limit={limit}"),
+            shown::CONNECTIONS,
+        ),
+        Part::Export { api, asyncapi } => {
+            let api = percent_encoded(api);
+            let path = format!("/gateway/export?api={api}&format={asyncapi}");
+            Request::new(Method::GET, path, shown::document)
+        }
+        Part::Import(wanted) => return import::run(args, wanted, output),
+        Part::Try(wanted) => return trial::run(args, wanted, output),
         Part::Quota => Request::list("/gateway/quota", shown::QUOTA),
     };
     let body = match &request.body {
@@ -79,6 +92,9 @@ pub fn run(args: &GatewayArgs, output: &Output) -> anyhow::Result<u8> {
         output.print_json(&json)?;
     } else if is_done {
         output.print(&request.shown.of(&reply.json))?;
+        for note in array(&reply.json["notes"]) {
+            output.say(&format!("note: {}", cell(note)));
+        }
     } else {
         output.error(reply.json["message"].as_str().unwrap_or("no answer"));
     }

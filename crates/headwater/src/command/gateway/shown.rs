@@ -46,6 +46,16 @@ pub(super) const QUOTA: Columns = &[
     ("reset", "reset"),
 ];
 
+pub(super) const CONNECTIONS: Columns = &[
+    ("id", "id"),
+    ("API", "api"),
+    ("topic", "topic"),
+    ("protocol", "protocol"),
+    ("peer", "peer"),
+    ("application", "application"),
+    ("user", "user"),
+];
+
 pub(super) const CALLBACKS: Columns = &[
     ("id", "id"),
     ("API", "api"),
@@ -81,6 +91,14 @@ impl Shown {
             Shown::Text(text) => text(json),
         }
     }
+}
+
+/// A document as it is, without what a terminal would obey.
+pub(super) fn document(json: &Json) -> String {
+    let text = json["document"].as_str().unwrap_or_default();
+    text.chars()
+        .filter(|c| *c == '\n' || !c.is_control())
+        .collect()
 }
 
 /// The client of an application.

@@ -12,9 +12,12 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::on;
+use connect::net::gateway::Protocol;
 use gateway::Gateway;
 use gateway::access::{Access, plan};
+use gateway::document;
 use gateway::hub::HubError;
+use gateway::model::{Binding, Operation, Topic};
 use gateway::plan::Plan;
 use gateway::registry::{Application, NewKey, Registry, RegistryError, Subscription};
 use gateway::token::{ApiKey, Subject};
@@ -40,6 +43,28 @@ const TOKEN_EXPIRES: u64 = 3600;
 pub(super) const ROUTES: &[Route] = &[
     Route::get("/gateway/apis", Role::Read, "The APIs that the gateway serves", |method| on(method, apis))
         .answers(&[Answer::new(200, "The APIs with their topics and plans", LIST)]),
+    Route::get("/gateway/export", Role::Read, "An API as a document", |method| on(method, export))
+        .query(&[
+            needed("api", "The API, by name or NAME/VERSION"),
+            Param {
+                is_needed: false,
+                schema: || json!({ "type": "string", "enum": document::Format::NAMES }),
+                ..needed("format", "AsyncAPI 3.0 without it")
+            },
+        ])
+        .answers(&[Answer::new(200, "The document, and what is not in it", OBJECT)]),
+    Route::get(
+        "/gateway/connections",
+        Role::Read,
+        "The streams that are open, the oldest first",
+        |method| on(method, connections),
+    )
+    .query(&[Param {
+        is_needed: false,
+        schema: || json!({ "type": "integer", "minimum": 1, "maximum": LISTED_MAX }),
+        ..needed("limit", "So many at most")
+    }])
+    .answers(&[Answer::new(200, "How many there are, and the first of them", LIST)]),
     Route::get("/gateway/apps", Role::Read, "The applications", |method| on(method, apps))
         .answers(&[Answer::new(200, "The applications", LIST)]),
     Route::post("/gateway/apps", Role::Admin, "Make an application, with a client for tokens", |method| {
@@ -181,7 +206,7 @@ pub(super) const ROUTES: &[Route] = &[
         },
         Param {
             is_needed: false,
-            schema: || json!({ "type": "integer", "minimum": 1, "maximum": DELIVERIES_MAX }),
+            schema: || json!({ "type": "integer", "minimum": 1, "maximum": LISTED_MAX }),
             ..needed("limit", "So many at most")
         },
     ])
@@ -231,8 +256,8 @@ fn expires() -> Json {
     json!({ "type": "integer", "minimum": 1, "maximum": EXPIRES_MAX })
 }
 
-/// Attempts of one answer.
-const DELIVERIES_MAX: u32 = 1000;
+/// Attempts or connections of one answer.
+const LISTED_MAX: u32 = 1000;
 
 type Refusal = Box<Response>;
 
@@ -373,19 +398,92 @@ impl Fields {
 
 async fn apis(State(services): State<Services>) -> Response {
     answered(gateway(&services).map_err(Failed::from).map(|gateway| {
+        let addresses: Vec<String> = gateway.addresses().iter().map(ToString::to_string).collect();
         let apis = gateway.apis().into_iter().map(|api| {
-            let topics = api
-                .topics
-                .iter()
-                .map(|topic| json!({ "address": topic.address() }));
+            let topics = api.topics.iter().map(topic_json);
             let plans: Vec<&String> = api.plans.iter().map(|(name, _)| name).collect();
+            let protocols = [
+                ("sse", api.protocols.sse),
+                ("ws", api.protocols.websocket),
+                ("http", api.protocols.http),
+                ("websub", api.protocols.websub),
+            ];
+            let protocols = protocols.into_iter().filter(|(_, is_spoken)| *is_spoken);
+            let protocols: Vec<&str> = protocols.map(|(name, _)| name).collect();
             json!({
-                "name": api.name, "version": api.version, "paths": api.bases,
+                "name": api.name, "version": api.version, "paths": api.bases, "protocols": protocols,
                 "topics": topics.collect::<Vec<Json>>(), "plans": plans,
+                "addresses": addresses, "tls": gateway.is_tls(),
+                "ownTokens": api.issuers.is_empty() || api.issuers.iter().any(|one| one == "own"),
             })
         });
         list(apis.collect())
     }))
+}
+
+fn topic_json(topic: &Topic) -> Json {
+    let operation = |operation: &Option<Operation>| {
+        let asked = operation.as_ref();
+        asked.map(|asked| json!({ "secured": asked.is_secured, "scopes": asked.scopes }))
+    };
+    let behind = match &topic.binding {
+        Binding::Own => "its publishers".to_owned(),
+        Binding::Stream { app, stream, .. } => format!("stream {app}/{stream}"),
+        Binding::Backend { .. } => "a backend".to_owned(),
+        Binding::Attached => "connectors of an app".to_owned(),
+    };
+    json!({
+        "address": topic.address(), "subscribe": operation(&topic.subscribe),
+        "publish": operation(&topic.publish), "behind": behind,
+    })
+}
+
+async fn export(State(services): State<Services>, RawQuery(query): RawQuery) -> Response {
+    let export = || {
+        let gateway = gateway(&services)?;
+        let pairs = pairs(query.as_deref());
+        let wanted = value(&pairs, "api").ok_or_else(|| bad("parameter 'api' is missing"))?;
+        let api = gateway
+            .api(wanted)
+            .map_err(|message| Box::new(refused(StatusCode::NOT_FOUND, &message)))?;
+        let format = value(&pairs, "format").unwrap_or("3.0");
+        let format = document::Format::parse(format).ok_or_else(|| {
+            bad(&format!(
+                "'format' is one of {}",
+                document::Format::NAMES.join(", ")
+            ))
+        })?;
+        let address = gateway.addresses().first().map(ToString::to_string);
+        let exported = document::export(&api, format, address.as_deref());
+        let exported = exported.map_err(|message| bad(&message))?;
+        let json = json!({ "api": api.name, "document": exported.text, "notes": exported.notes });
+        Ok(answer::json(StatusCode::OK, &json))
+    };
+    answered(export())
+}
+
+async fn connections(State(services): State<Services>, RawQuery(query): RawQuery) -> Response {
+    let read = || {
+        let limit = limit_of(&pairs(query.as_deref()))?;
+        let (count, listed) = gateway(&services)?.connections().list(limit as usize);
+        let items = listed.into_iter().map(|one| {
+            let protocol = match one.protocol {
+                Protocol::Sse => "sse",
+                Protocol::WebSocket => "ws",
+            };
+            json!({
+                "id": one.id, "api": one.api, "topic": one.topic, "protocol": protocol,
+                "peer": one.peer.to_string(), "application": one.application, "user": one.user,
+                "since": seconds(one.since),
+            })
+        });
+        let items: Vec<Json> = items.collect();
+        Ok(answer::json(
+            StatusCode::OK,
+            &json!({ "count": count, "items": items }),
+        ))
+    };
+    answered(read())
 }
 
 fn app_json(app: &Application) -> Json {
@@ -705,14 +803,17 @@ async fn replay(State(services): State<Services>, Path(id): Path<String>, body: 
     answered(replay.await)
 }
 
+/// How many are asked for.
+fn limit_of(pairs: &[(String, String)]) -> Result<u32, Refusal> {
+    let limit = value(pairs, "limit").map_or(Ok(100), str::parse::<u32>);
+    let limit = limit.ok().filter(|limit| (1..=LISTED_MAX).contains(limit));
+    limit.ok_or_else(|| bad(&format!("'limit' is from 1 to {LISTED_MAX}")))
+}
+
 async fn deliveries(State(services): State<Services>, RawQuery(query): RawQuery) -> Response {
     let read = || {
         let pairs = pairs(query.as_deref());
-        let limit = value(&pairs, "limit").map_or(Ok(100), str::parse::<u32>);
-        let limit = limit
-            .ok()
-            .filter(|limit| (1..=DELIVERIES_MAX).contains(limit));
-        let limit = limit.ok_or_else(|| bad(&format!("'limit' is from 1 to {DELIVERIES_MAX}")))?;
+        let limit = limit_of(&pairs)?;
         let all = gateway(&services)?
             .hub()
             .attempts(value(&pairs, "subscription"), limit)?;
