@@ -30,6 +30,7 @@ use crate::names::Names;
 use crate::search::{SearchFunction, TableSearch};
 use crate::statement::parsed;
 use crate::table::StoreTable;
+use crate::version::VersionFunction;
 
 /// Bytes of a block of an answer, and blocks that wait to be taken.
 const BLOCK: usize = 64 << 10;
@@ -286,6 +287,8 @@ impl Snapshot {
             let registered = context.register_table(TableReference::bare(name.as_str()), table);
             registered.map_err(|error| translated(&error, "", &known))?;
         }
+        let versions = VersionFunction::new(scans.clone(), Arc::clone(&statement.checked));
+        context.register_udtf("version", Arc::new(versions));
         let function = SearchFunction::new(scans, statement.search.clone());
         context.register_udtf("search", Arc::new(function));
         Ok(Snapshot {

@@ -21,6 +21,7 @@ mod script;
 mod search;
 mod statement;
 mod table;
+mod version;
 
 pub use encode::Format;
 pub use engine::{Answer, Engine, Limits};

@@ -126,6 +126,14 @@ impl TableScan {
         &self.table.definition
     }
 
+    /// The rows of the table's files at another version, without those of the log.
+    ///
+    /// # Errors
+    /// There is no such version, or it can no longer be read.
+    pub fn at(&self, version: u64) -> Result<TableScan, Error> {
+        Table::at(&self.table.dir, version).map(|table| TableScan::new(&Arc::new(table)))
+    }
+
     /// Version of the files.
     pub fn version(&self) -> u64 {
         self.view.snapshot.version

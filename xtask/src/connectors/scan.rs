@@ -327,7 +327,9 @@ fn lists(source: &Source, all: &[Source], case: &str) -> Vec<List> {
 }
 
 fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase())
+    // `wso2event`, too.
+    let mut chars = text.chars();
+    !text.is_empty() && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
 }
 
 /// The name that the source or sink of a description has, else that of the list.

@@ -115,7 +115,7 @@ fn a_purge_that_is_killed_leaves_the_rows_before_it_or_those_after_it() {
         .spawn()
         .expect("headwater starts");
         // Nobody sends: the moment of the kill is a matter of chance.
-        let (sender, ended) = std::sync::mpsc::channel::<()>();
+        let (sender, ended) = std::sync::mpsc::sync_channel::<()>(1);
         ended.recv_timeout(whole * kill / (kills - 2)).ok();
         drop(sender);
         child.kill().expect("killed, or ended before");
@@ -176,6 +176,16 @@ fn house_is_kept_in_a_folder() {
         (&purged["files"], &purged["rewritten"]),
         (&wanted["files"], &wanted["rewritten"])
     );
+    let before_all = "select count(*), min(n) from version('t', 5)";
+    let found = json(&run(dir, &["sql", "--store", "data", "--json", before_all]));
+    assert_eq!(found["records"], json!([[ROWS, 0]]));
+    for (sql, says) in [
+        ("select * from version('t', 99)", "has no version 99"),
+        ("select * from version('x', 1)", "there is no table 'x'"),
+        ("select * from version('t')", "takes the name of a table"),
+    ] {
+        refused(&run(dir, &["sql", "--store", "data", sql]), 1, says);
+    }
     // The version before is copied, and lost with the space that it takes.
     let versions = json(&store(&["versions", "t"]));
     let versions = versions["versions"].as_array().expect("a list");
@@ -453,6 +463,8 @@ fn work_that_a_server_does_is_stopped_with_it_and_before() {
     let (_, answer) = crate::network::curl(&[
         "-X",
         "POST",
+        "-H",
+        "Content-Type: application/json",
         "-d",
         "[]",
         &format!("{}/store/verify", server.url),

@@ -484,8 +484,6 @@ pub const KIT: Subject = Subject {
 };
 
 // row: sink wso2event | our receiver, and that of WSO2's products (Java, Thrift)
-// n/a silent: an answer is waited for `timeout` long, as the Java agent waits
-// n/a full: a receiver says nothing of its room, and answers later
 
 /// Sends the rows of a file with every type.
 const SENDER: &str = "@app:name('Sender')
@@ -533,24 +531,26 @@ fn what_a_sink_sends_comes_to_our_source() {
     let run = place.run();
     let [thrift, thrift_tls, binary, binary_tls] = place.ports;
     let mut expect = Vec::new();
-    for (at, (url, options)) in [
-        (format!("tcp://localhost:{thrift}"), format!("auth.url='ssl://localhost:{thrift_tls}'")),
-        (format!("ssl://localhost:{thrift_tls}"), "mode='blocking'".to_owned()),
+    for (at, (url, options, count)) in [
+        (format!("tcp://localhost:{thrift}"), format!("auth.url='ssl://localhost:{thrift_tls}'"), 1_000),
+        // Each row waits until the receiver has it safe.
+        (format!("ssl://localhost:{thrift_tls}"), "mode='blocking'".to_owned(), 20),
         (
             format!("tcp://localhost:{binary}"),
             format!("auth.url='ssl://127.0.0.1:{binary_tls}', hostname.verification.enabled='false', protocol='binary'"),
+            1_000,
         ),
     ]
     .into_iter()
     .enumerate()
     {
         let begin = at as i64 * 1_000;
-        let app = sender(&place, &format!("s{at}"), &url, &options, begin..begin + 1_000);
+        let app = sender(&place, &format!("s{at}"), &url, &options, begin..begin + count);
         let sending = Running::start(&[&app, "--until-done"]);
         let (code, summary) = sending.end();
         // Row 13 has a null that is no text: that alone is not sent.
         assert_eq!(code, Some(if at == 0 { 4 } else { 0 }), "{summary}");
-        expect.extend((begin..begin + 1_000).filter(|n| *n != 13).map(row));
+        expect.extend((begin..begin + count).filter(|n| *n != 13).map(row));
         eventually("all rows", || place.rows().len() >= expect.len());
     }
     // By one connection they come in their order.
@@ -569,6 +569,7 @@ fn what_a_sink_sends_comes_to_our_source() {
     assert_eq!(code, Some(0), "{summary}");
 }
 
+// shows: sink wso2event lost, resume
 #[test]
 fn groups_fail_over_and_balance() {
     let (one, two) = (Place::new(), Place::new());
@@ -586,13 +587,13 @@ fn groups_fail_over_and_balance() {
     // The first is away at the beginning: the second gets all.
     let second = two.run();
     let (urls, options) = both("|");
-    let app = sender(&two, "s0", &urls, &options, 0..500);
+    let app = sender(&two, "s0", &urls, &options, 100..600);
     let (code, summary) = Running::start(&[&app, "--until-done"]).end();
     assert_eq!(code, Some(0), "{summary}");
     eventually("the rows of the first", || two.rows().len() >= 500);
     // It is lost while the sink sends to it: the rest goes to the first, and what was not answered comes again.
     let first = one.run();
-    let app = sender(&one, "s1", &urls, &options, 0..60_000);
+    let app = sender(&one, "s1", &urls, &options, 100..20_100);
     let sending = Running::start(&[&app, "--until-done"]);
     eventually("some rows", || one.rows().len() > 500);
     first.kill();
@@ -603,23 +604,23 @@ fn groups_fail_over_and_balance() {
     };
     let first = one.run();
     eventually("every row, by the one or the other", || {
-        all().len() >= 60_000
+        all().len() >= 20_000
     });
     assert!(two.rows().len() > 500);
     // Two that share the load, one of which goes and comes back.
     let before = [one.rows().len(), two.rows().len()];
     let (urls, options) = both(",");
-    let app = sender(&one, "s2", &urls, &options, 100_000..140_000);
+    let app = sender(&one, "s2", &urls, &options, 100_000..110_000);
     let (code, summary) = Running::start(&[&app, "--until-done"]).end();
     assert_eq!(code, Some(0), "{summary}");
     eventually("all rows, shared", || {
-        one.rows().len() + two.rows().len() >= before[0] + before[1] + 40_000
+        one.rows().len() + two.rows().len() >= before[0] + before[1] + 10_000
     });
     assert!(one.rows().len() > before[0] && two.rows().len() > before[1]);
-    let app = sender(&one, "s3", &urls, &options, 200_000..260_000);
+    let app = sender(&one, "s3", &urls, &options, 200_000..220_000);
     let sending = Running::start(&[&app, "--until-done"]);
     eventually("some more rows", || {
-        one.rows().len() + two.rows().len() > before[0] + before[1] + 41_000
+        one.rows().len() + two.rows().len() > before[0] + before[1] + 10_500
     });
     second.kill();
     let (code, summary) = sending.end();
@@ -627,19 +628,19 @@ fn groups_fail_over_and_balance() {
     let second = two.run();
     eventually("every row once more", || {
         let found = all();
-        (200_000..260_000).all(|n| found.contains(&row(n)))
+        (200_000..220_000).all(|n| found.contains(&row(n)))
     });
     first.stop();
     second.stop();
 }
 
-// shows: sink wso2event lost, error, away, reload, restart
+// shows: sink wso2event error, login
 #[test]
 fn a_sink_waits_for_a_receiver_and_judges_its_answers() {
     let place = Place::new();
     let url = format!("ssl://localhost:{}", place.ports[1]);
     // Nobody listens yet.
-    let app = sender(&place, "s0", &url, "on.error='WAIT'", 0..300);
+    let app = sender(&place, "s0", &url, "on.error='WAIT'", 100..400);
     let sending = Running::start(&[&app, "--until-done"]);
     sending.err_has("cannot connect sink", 1);
     let run = place.run();
@@ -699,22 +700,30 @@ fn what_a_sink_sends_comes_to_the_java_receiver() {
         "row 13 has a null that is no text: {summary}"
     );
     assert_eq!(next(), "defined org.acme.in:2.0.0");
-    for n in (1..1_001i64).filter(|n| *n != 13) {
-        let text = if n % 5 == 0 {
-            "null".to_owned()
-        } else {
-            format!("t{n}")
+    let line = |n: i64| {
+        let text = match n % 5 {
+            0 => "null".to_owned(),
+            _ => format!("t{n}"),
         };
-        let expect = format!(
+        format!(
             "event org.acme.in:2.0.0 | m{n} | cé{} | {n} {} {n}.5 {:?} {} {text} | {{folder=f{}}}",
             n % 10,
             n * 1_000_000_007,
             n as f64 / 4.0,
             n % 2 == 0,
             n % 3
-        );
-        assert_eq!(next(), expect);
-    }
+        )
+    };
+    let mut expect: Vec<String> = (1..1_001).filter(|n| *n != 13).map(line).collect();
+    let mut found: Vec<String> = expect.iter().map(|_| next()).collect();
+    // Its workers take bundles side by side.
+    expect.sort();
+    found.sort();
+    let first = found
+        .iter()
+        .zip(&expect)
+        .find(|(found, expect)| found != expect);
+    assert!(found == expect, "{first:?}");
     child.kill().expect("it runs");
     child.wait().expect("ended");
 }

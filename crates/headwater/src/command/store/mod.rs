@@ -129,7 +129,8 @@ fn work(at: &WhereArgs, work: StoreWork, order: &Json, output: &Output) -> anyho
 /// Waits for the end of work that a server does.
 fn wait(client: &Client, id: &Json, output: &Output) -> anyhow::Result<Reply> {
     loop {
-        thread::sleep(LOOK_EVERY);
+        // Nobody wakes it: it only waits for the next look.
+        thread::park_timeout(LOOK_EVERY);
         let shown = client.ask(Method::GET, "/store/work", "")?;
         if shown.status != 200 {
             return Ok(shown);
