@@ -5,9 +5,9 @@ use crate::network::{Reader, curl, eventually};
 
 const APP: &str = "@app:name('Ticks')
 define stream Ticks (sym string, price double);
-from Ticks select * insert into Out;
 @sink(type='sse-server', api='more', topic='/by/{s}', topic.s='{{sym}}', scopes='more:read', @map(type='json'))
 define stream Out (sym string, price double);
+from Ticks select * insert into Out;
 ";
 
 const DOCUMENT: &str = "asyncapi: 3.0.0
