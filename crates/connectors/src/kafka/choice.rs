@@ -125,7 +125,7 @@ fn obstacle(properties: &str) -> Option<String> {
             .filter_map(|entry| entry.split_once(':'));
         entries.map(|(name, value)| (name.trim(), value.trim()))
     };
-    let value = |wanted: &[&str]| entries().filter(|(name, _)| wanted.contains(name)).last();
+    let value = |wanted: &[&str]| entries().rfind(|(name, _)| wanted.contains(name));
     if let Some((name, _)) = entries().find(|(name, _)| !KNOWN.contains(name)) {
         return Some(format!(
             "property '{name}' is heeded by client '{RDKAFKA}' alone"

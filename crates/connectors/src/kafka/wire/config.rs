@@ -76,12 +76,13 @@ impl Config {
             millis("reconnect.backoff.ms", 100),
             millis("reconnect.backoff.max.ms", 4000),
         );
+        let brokers = text("bootstrap.servers").unwrap_or_default();
+        let brokers: Vec<(String, u16)> = brokers.split(',').filter_map(address).collect();
+        if brokers.is_empty() {
+            return Err("option 'bootstrap.servers' has no host:port".to_owned());
+        }
         Ok(Config {
-            brokers: text("bootstrap.servers")
-                .unwrap_or_default()
-                .split(',')
-                .filter_map(address)
-                .collect(),
+            brokers,
             client: text("client.id").unwrap_or("headwater").to_owned(),
             tls,
             login,

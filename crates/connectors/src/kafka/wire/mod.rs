@@ -27,7 +27,7 @@ pub(super) use batch::{Record, Spoilt, Step};
 pub(super) use config::Config;
 pub(super) use state::{Failure, Start};
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -69,7 +69,7 @@ impl Wire {
             waker,
             worker: workers.next().clone(),
             changed,
-            state: Default::default(),
+            state: Mutex::default(),
         });
         let task = workers
             .next()
@@ -197,11 +197,11 @@ pub(crate) fn check(bytes: &[u8]) {
         return;
     };
     let version = i16::from(first % 12);
-    let _ = Versions::decode(rest);
-    let _ = Metadata::decode(rest, version);
-    let _ = message::listed(rest, version);
-    let _ = message::handshaken(rest);
-    let _ = message::authenticated(rest);
+    Versions::decode(rest).ok();
+    Metadata::decode(rest, version).ok();
+    message::listed(rest, version).ok();
+    message::handshaken(rest).ok();
+    message::authenticated(rest).ok();
     let body = body.slice(1..);
     let parts = message::fetched(&body, version, true).unwrap_or_default();
     let batches = parts.into_iter().map(|part| (part.records, part.aborted));
@@ -226,7 +226,7 @@ pub(crate) fn check(bytes: &[u8]) {
                     let record = reader.record();
                     assert!(record.offset > last, "offsets grow");
                     last = record.offset;
-                    let _ = record.last_header("name");
+                    record.last_header("name");
                 }
             }
         }
