@@ -97,7 +97,7 @@ impl Connection {
             correlation: 0,
         };
         let body = connection
-            .exchange(Api::ApiVersions, 0, |_, _| {}, None)
+            .exchange(Api::Versions, 0, |_, _| {}, None)
             .await?;
         connection.versions = Versions::decode(&body).map_err(|Malformed(cause)| cause)?;
         connection.log_in().await?;

@@ -21,7 +21,7 @@ pub(super) enum Api {
     ListOffsets = 2,
     Metadata = 3,
     SaslHandshake = 17,
-    ApiVersions = 18,
+    Versions = 18,
     SaslAuthenticate = 36,
 }
 
@@ -33,7 +33,7 @@ impl Api {
             Api::ListOffsets => (1, 5),
             Api::Metadata => (1, 8),
             Api::SaslHandshake => (1, 1),
-            Api::ApiVersions | Api::SaslAuthenticate => (0, 0),
+            Api::Versions | Api::SaslAuthenticate => (0, 0),
         }
     }
 }
