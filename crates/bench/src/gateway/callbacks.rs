@@ -2,11 +2,11 @@
 //! 127.0.0.0/8 as there are origins.
 
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use memchr::memmem;
 use ring::hmac;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -25,11 +25,27 @@ pub(super) struct Callbacks {
 
 #[derive(Default)]
 struct Shared {
-    confirmed: AtomicU64,
-    delivered: AtomicU64,
+    seen: Mutex<Seen>,
+    /// What is waited for has come.
+    reached: Condvar,
+}
+
+/// What has come so far.
+#[derive(Default)]
+struct Seen {
+    confirmed: u64,
+    delivered: u64,
+    /// How many of either are waited for.
+    awaited: u64,
     /// By the number of the subscriber: how many bodies came.
-    each: Mutex<Vec<u32>>,
-    wrong: Mutex<Option<String>>,
+    each: Vec<u32>,
+    wrong: Option<String>,
+}
+
+impl Shared {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The secret of a subscriber.
@@ -40,7 +56,10 @@ pub(super) fn secret(number: usize) -> String {
 impl Callbacks {
     pub fn start(subscribers: usize) -> anyhow::Result<Callbacks> {
         let shared = Arc::new(Shared {
-            each: Mutex::new(vec![0; subscribers]),
+            seen: Mutex::new(Seen {
+                each: vec![0; subscribers],
+                ..Seen::default()
+            }),
             ..Shared::default()
         });
         let (stop, stopped) = oneshot::channel();
@@ -75,12 +94,36 @@ impl Callbacks {
         format!("http://127.0.{high}.{low}:{}/{number}", self.port)
     }
 
-    pub fn confirmed(&self) -> u64 {
-        self.shared.confirmed.load(Ordering::Relaxed)
+    /// Waits until so many subscriptions were confirmed.
+    ///
+    /// # Errors
+    /// They were not within this time.
+    pub fn wait_confirmed(&self, due: u64, patience: Duration) -> anyhow::Result<()> {
+        self.wait(due, patience, |seen| seen.confirmed)
     }
 
-    pub fn delivered(&self) -> u64 {
-        self.shared.delivered.load(Ordering::Relaxed)
+    /// Waits until so many bodies have come.
+    ///
+    /// # Errors
+    /// They did not within this time.
+    pub fn wait_delivered(&self, due: u64, patience: Duration) -> anyhow::Result<()> {
+        self.wait(due, patience, |seen| seen.delivered)
+    }
+
+    fn wait(&self, due: u64, patience: Duration, of: fn(&Seen) -> u64) -> anyhow::Result<()> {
+        let mut seen = self.shared.seen();
+        seen.awaited = due;
+        let waited = self
+            .shared
+            .reached
+            .wait_timeout_while(seen, patience, |seen| of(seen) < due);
+        let (seen, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        ensure!(
+            of(&seen) >= due,
+            "{} of {due} came to the callbacks",
+            of(&seen)
+        );
+        Ok(())
     }
 
     /// Every subscriber has got so many bodies, and no signature was wrong.
@@ -88,25 +131,13 @@ impl Callbacks {
     /// # Errors
     /// Who has not.
     pub fn verify(&self, bodies: u32) -> anyhow::Result<()> {
-        let wrong = self
-            .shared
-            .wrong
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(wrong) = wrong.as_ref() {
+        let seen = self.shared.seen();
+        if let Some(wrong) = &seen.wrong {
             anyhow::bail!("{wrong}");
         }
-        let each = self
-            .shared
-            .each
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let other = each.iter().position(|came| *came != bodies);
-        if let Some(other) = other {
-            anyhow::bail!(
-                "callback {other} was called {} times, not {bodies}",
-                each[other]
-            );
+        if let Some(other) = seen.each.iter().position(|came| *came != bodies) {
+            let came = seen.each[other];
+            anyhow::bail!("callback {other} was called {came} times, not {bodies}");
         }
         Ok(())
     }
@@ -177,7 +208,7 @@ async fn answer_all(mut stream: TcpStream, shared: &Shared) -> anyhow::Result<()
                         )
                         .as_bytes(),
                     );
-                    shared.confirmed.fetch_add(1, Ordering::Relaxed);
+                    shared.confirm();
                 }
                 false => {
                     shared.take(target, field("x-hub-signature"), body);
@@ -194,22 +225,28 @@ async fn answer_all(mut stream: TcpStream, shared: &Shared) -> anyhow::Result<()
 }
 
 impl Shared {
+    fn confirm(&self) {
+        let mut seen = self.seen();
+        seen.confirmed += 1;
+        if seen.confirmed == seen.awaited {
+            self.reached.notify_all();
+        }
+    }
+
     fn take(&self, target: &str, signature: Option<&str>, body: &[u8]) {
+        let mut seen = self.seen();
+        seen.delivered += 1;
+        if seen.delivered == seen.awaited {
+            self.reached.notify_all();
+        }
         let Ok(number) = target.trim_start_matches('/').parse::<usize>() else {
             // Of another generator, which is counted alone.
-            self.delivered.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        if let Some(came) = self
-            .each
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_mut(number)
-        {
+        if let Some(came) = seen.each.get_mut(number) {
             *came += 1;
         }
-        let count = self.delivered.fetch_add(1, Ordering::Relaxed);
-        if count.is_multiple_of(CHECKED) {
+        if seen.delivered.is_multiple_of(CHECKED) {
             let key = hmac::Key::new(hmac::HMAC_SHA256, secret(number).as_bytes());
             let tag = hmac::sign(&key, body);
             let digits: String = tag
@@ -219,7 +256,7 @@ impl Shared {
                 .collect();
             if signature != Some(&format!("sha256={digits}")) {
                 let wrong = format!("callback {number} was called with signature {signature:?}");
-                *self.wrong.lock().unwrap_or_else(PoisonError::into_inner) = Some(wrong);
+                seen.wrong = Some(wrong);
             }
         }
     }

@@ -81,7 +81,7 @@ impl Site {
                 command.get_program().to_string_lossy(),
                 fs::read_to_string(dir.join("said.txt")).unwrap_or_default()
             );
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::park_timeout(Duration::from_millis(5));
         }
         Ok(Site {
             address,

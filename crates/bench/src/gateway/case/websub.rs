@@ -81,15 +81,7 @@ fn hub(bench: &Bench<'_>, callbacks: &Callbacks, count: usize) -> anyhow::Result
         let begun = Instant::now();
         publisher.post(&message(event.into(), 0, EVENT_BYTES))?;
         publisher.answered()?;
-        let due = u64::from(event) * count as u64;
-        while callbacks.delivered() < due {
-            ensure!(
-                begun.elapsed() < PATIENCE,
-                "{} of {due} were delivered",
-                callbacks.delivered()
-            );
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        callbacks.wait_delivered(u64::from(event) * count as u64, PATIENCE)?;
         Ok(begun.elapsed().as_secs_f64())
     };
     publish(1)?;
@@ -131,17 +123,9 @@ fn subscribe(site: &Site, callbacks: &Callbacks, count: usize) -> anyhow::Result
             String::from_utf8_lossy(&answer[..read])
         );
     }
-    let begun = Instant::now();
-    while callbacks.confirmed() < count as u64 {
-        ensure!(
-            begun.elapsed() < PATIENCE,
-            "{} of {count} subscriptions were verified",
-            callbacks.confirmed()
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    // The last answers are on their way.
-    std::thread::sleep(Duration::from_millis(500));
+    callbacks.wait_confirmed(count as u64, PATIENCE)?;
+    // The last answers are on their way to the hub.
+    std::thread::park_timeout(Duration::from_millis(500));
     Ok(())
 }
 
