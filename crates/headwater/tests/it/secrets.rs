@@ -86,6 +86,10 @@ const SINKS: &[(&str, &str)] = &[
         "@sink(type='sqs', queue='http://127.0.0.1:{port}/1/q', region='r', access.key='k', secret.key='{secret}', @map(type='json'))",
     ),
     (
+        "Databridge",
+        "@sink(type='wso2event', url='tcp://127.0.0.1:{port}', auth.url='ssl://127.0.0.1:{port}', username='anna', password='{secret}', truststore.file='{own}', truststore.password='{secret}', @map(type='wso2event'))",
+    ),
+    (
         "Mail",
         "@sink(type='email', host='127.0.0.1', port='{port}', address='a@example.org', username='anna', password='{secret}', subject='s', to='b@example.org', ssl.enable='false', @map(type='text', @payload('x')))",
     ),

@@ -3,6 +3,7 @@
 //! Actions are JSON everywhere else, so they become arrays here and JSON again. Columns that other
 //! writers add (statistics as structs, sidecars) are passed over.
 
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use serde_json::{Map, Value as Json};
@@ -214,10 +215,27 @@ pub(super) fn write(actions: &[Json]) -> Result<Vec<u8>, String> {
 }
 
 /// The actions of a checkpoint of ours or of another writer.
+///
+/// # Errors
+/// It is damaged.
 pub(super) fn read(path: &Path, bytes: Vec<u8>) -> Result<Vec<Json>, Error> {
+    // The reader of Parquet panics on some damage, as where the parts of a map have different lengths.
+    let read = catch_unwind(|| actions(path, bytes));
+    read.unwrap_or_else(|_| {
+        Err(Error::damaged(
+            path,
+            "the reader of Parquet gave up on it".to_owned(),
+        ))
+    })
+}
+
+fn actions(path: &Path, bytes: Vec<u8>) -> Result<Vec<Json>, Error> {
     let failed = |cause: &dyn std::error::Error| Error::damaged(path, cause.to_string());
-    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))
-        .map_err(|cause| failed(&cause))?;
+    // Without the schema of Arrow, whose decoder panics on one that is damaged; that of Parquet says all.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let builder =
+        ParquetRecordBatchReaderBuilder::try_new_with_options(Bytes::from(bytes), options)
+            .map_err(|cause| failed(&cause))?;
     let reader = builder.build().map_err(|cause| failed(&cause))?;
     let mut actions = Vec::new();
     for batch in reader {
