@@ -30,7 +30,8 @@ pub struct Connections(Mutex<Open>);
 
 #[derive(Default, Debug)]
 struct Open {
-    all: HashMap<u64, Connection>,
+    /// In boxes: the map has twice the room that it needs.
+    all: HashMap<u64, Box<Connection>>,
     last: u64,
 }
 
@@ -45,7 +46,7 @@ impl Connections {
         open.last += 1;
         let id = open.last;
         connection.id = id;
-        open.all.insert(id, connection);
+        open.all.insert(id, Box::new(connection));
         Entered {
             all: Arc::clone(self),
             id,
@@ -61,7 +62,9 @@ impl Connections {
         }
         ids.truncate(limit);
         ids.sort_unstable();
-        let listed = ids.iter().filter_map(|id| open.all.get(id).cloned());
+        let listed = ids
+            .iter()
+            .filter_map(|id| Some(Connection::clone(open.all.get(id)?)));
         (open.all.len(), listed.collect())
     }
 }

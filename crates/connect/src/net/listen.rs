@@ -121,7 +121,7 @@ impl Listening {
     ) -> io::Result<Listening> {
         let accepting = Accepting {
             listener: bind(host, port, options)?,
-            options: options.clone(),
+            options: Arc::new(options.clone()),
             handles: workers.handles().to_vec(),
             connections: Arc::new(Semaphore::new(connections_max as usize)),
             connections_max,
@@ -175,7 +175,7 @@ impl Listening {
 
 struct Accepting {
     listener: std::net::TcpListener,
-    options: SocketOptions,
+    options: Arc<SocketOptions>,
     handles: Vec<tokio::runtime::Handle>,
     connections: Arc<Semaphore>,
     connections_max: u32,
@@ -224,7 +224,8 @@ impl Accepting {
             let Ok(stream) = stream.into_std() else {
                 continue;
             };
-            let (serve, stopped, options) = (serve.clone(), stopped.clone(), self.options.clone());
+            let (serve, stopped) = (serve.clone(), stopped.clone());
+            let options = Arc::clone(&self.options);
             self.handles[turn % self.handles.len()].spawn(async move {
                 match prepare(stream, &options) {
                     Ok(stream) => serve(stream, stopped).await,

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 use connect::retry::Burst;
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use rules::is_empty;
 pub use rules::{OWN_ISSUER, RuleFault, issuer, plan};
@@ -76,7 +76,9 @@ pub struct Admission {
     /// The subprotocol to choose where the client has offered only its token.
     pub subprotocol: Option<&'static str>,
     /// `None` where nobody has to show who he is.
-    principal: watch::Sender<Option<Arc<Principal>>>,
+    principal: Mutex<Option<Arc<Principal>>>,
+    /// Told when the principal has shown another token.
+    renewed: Notify,
     verifier: Arc<Verifier>,
     account: Account,
     /// A connection that is counted as long as this lives.
@@ -317,7 +319,8 @@ impl Access {
             false => None,
         };
         Ok(Admission {
-            principal: watch::Sender::new(principal),
+            principal: Mutex::new(principal),
+            renewed: Notify::new(),
             subprotocol,
             verifier,
             account,
@@ -415,12 +418,13 @@ impl Admission {
 
     /// Who it is; `None` where nobody has to show that.
     pub fn principal(&self) -> Option<Arc<Principal>> {
-        self.principal.borrow().clone()
+        let principal = self.principal.lock();
+        principal.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Can nothing end its streams?
     pub fn is_endless(&self) -> bool {
-        self.account.duration().is_none() && self.principal.borrow().is_none()
+        self.account.duration().is_none() && self.principal().is_none()
     }
 
     /// Returns when a stream must end, if it ever must.
@@ -432,16 +436,16 @@ impl Admission {
             }
         };
         let token = async {
-            let mut renewed = self.principal.subscribe();
             loop {
-                let principal = renewed.borrow_and_update().clone();
-                let Some(principal) = principal else {
+                let mut renewed = std::pin::pin!(self.renewed.notified());
+                // Before the principal is looked at, or one that comes meanwhile would be missed.
+                renewed.as_mut().enable();
+                let Some(principal) = self.principal() else {
                     return std::future::pending().await;
                 };
                 tokio::select! {
                     ended = self.verifier.ended(&principal) => return ended,
-                    // The sender is part of `self`.
-                    _ = renewed.changed() => {}
+                    () = renewed => {}
                 }
             }
         };
@@ -473,7 +477,9 @@ impl Admission {
         if !is_same {
             return Err(Refusal::new(Cause::Claims));
         }
-        self.principal.send_replace(Some(principal));
+        let own = self.principal.lock();
+        *own.unwrap_or_else(PoisonError::into_inner) = Some(principal);
+        self.renewed.notify_waiters();
         Ok(())
     }
 }

@@ -102,14 +102,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Lent<S> {
 /// Where the answer to a request is left that is a stream.
 #[derive(Default)]
 pub(crate) struct Place {
-    answer: Mutex<Option<Answer>>,
+    /// In a box: most of the time there is none.
+    answer: Mutex<Option<Box<Answer>>>,
     told: Notify,
 }
 
 impl Place {
     /// Leaves the answer here; the connection is taken away from whoever waits for this.
     pub async fn leave(&self, answer: Answer) -> Answer {
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(answer));
         self.told.notify_one();
         pending().await
     }
@@ -119,29 +120,31 @@ impl Place {
             self.told.notified().await;
             let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(answer) = answer.take() {
-                return answer;
+                return *answer;
             }
         }
     }
 }
 
-/// A connection with its stream.
-pub(super) struct Held {
-    pub line: Box<dyn Line>,
-    pub answer: Answer,
-}
+/// A connection with its stream. It is small, as are the futures around it: that is what a client costs who is only
+/// there.
+pub(super) struct Held(Box<Writing>);
 
 impl Held {
-    /// Writes the stream until it ends, the client goes, or the server stops.
-    pub async fn run(self, peer: &Peer, mut stopped: watch::Receiver<bool>) -> Served {
-        let (parts, body) = self.answer.into_parts();
-        let mut writing = Writing {
-            line: self.line,
+    pub fn new(line: impl Line + 'static, answer: Answer) -> Held {
+        let (parts, body) = answer.into_parts();
+        Held(Box::new(Writing {
+            line: Box::new(line),
             body,
             unwritten: head(parts.status, parts.headers),
             is_flushed: true,
             is_done: false,
-        };
+        }))
+    }
+
+    /// Writes the stream until it ends, the client goes, or the server stops.
+    pub async fn run(mut self, peer: &Peer, mut stopped: watch::Receiver<bool>) -> Served {
+        let writing = &mut self.0;
         tokio::select! {
             biased;
             served = poll_fn(|context| writing.poll(context)) => return Ok(served?),
@@ -149,7 +152,8 @@ impl Held {
             _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
         }
         let rest = poll_fn(|context| writing.poll(context));
-        Ok(tokio::time::timeout(STOP_GRACE, rest).await??)
+        // Its timer is not there before it runs.
+        Ok(Box::pin(tokio::time::timeout(STOP_GRACE, rest)).await??)
     }
 }
 

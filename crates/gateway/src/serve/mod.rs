@@ -247,7 +247,7 @@ async fn serve_line<S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static>(
         served = &mut connection => return Ok(served.map(|()| None)?),
         answer = peer.held.left() => {
             let line = lender.take();
-            return Ok(line.map(|line| Held { line: Box::new(line), answer }));
+            return Ok(line.map(|line| Held::new(line, answer)));
         }
         () = peer.outgoing.is_cut() => return Ok(None),
         // An answer without end is not waited for.
