@@ -7,8 +7,11 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
+
+use crate::network::Running;
 
 /// Apps that exchange rows by a server.
 pub struct Apps {
@@ -140,4 +143,23 @@ pub fn errors(state: &str) -> String {
         .output()
         .expect("the binary starts");
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Bytes of a run that reads one row: most of them are pages of the program, which is large as tests
+/// build it.
+pub fn resting_bytes() -> u64 {
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let apps = Apps::new(0, 1);
+        let app = apps.write(
+            "rest",
+            "@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false', @map(type='csv'))
+define stream In (n long, text string);
+",
+            "",
+        );
+        let (code, summary) = Running::start(&[&app, "--until-done"]).end();
+        assert_eq!(code, Some(0), "{summary}");
+        summary["peak_rss_bytes"].as_u64().expect("a number")
+    })
 }
