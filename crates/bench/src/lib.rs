@@ -19,6 +19,7 @@ pub mod receiver;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub(crate) mod server;
 pub mod site;
 pub mod state;
 

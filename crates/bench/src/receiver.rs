@@ -5,17 +5,16 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::mpsc;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use httparse::{EMPTY_HEADER, Status};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::net::TcpStream;
+
+use crate::server::Server;
 
 /// Most headers of a request.
 const HEADERS_MAX: usize = 32;
@@ -27,8 +26,7 @@ pub type Judge = fn(u64, &[u8]) -> anyhow::Result<u64>;
 pub struct Receiver {
     pub address: SocketAddr,
     shared: Arc<Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _server: Server,
 }
 
 struct Shared {
@@ -92,28 +90,16 @@ impl Receiver {
             seen: Mutex::default(),
             changed: Condvar::new(),
         });
-        let (stop, stopped) = oneshot::channel();
-        let (tell, told) = mpsc::sync_channel(1);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()?;
         let served = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("receiver".to_owned())
-            .spawn(move || {
-                runtime.block_on(async {
-                    tokio::select! {
-                        () = serve(served, tell) => {}
-                        _ = stopped => {}
-                    }
-                });
-            })?;
-        let address = told.recv().context("the receiver did not start")??;
+        let server = Server::start("receiver", Ipv4Addr::LOCALHOST, move |stream| {
+            let shared = Arc::clone(&served);
+            // A client that goes away sends again what was not answered.
+            async move { answer_all(stream, &shared).await.ok() }
+        })?;
         Ok(Receiver {
-            address,
+            address: server.address,
             shared,
-            stop: Some(stop),
-            thread: Some(thread),
+            _server: server,
         })
     }
 
@@ -145,37 +131,6 @@ impl Receiver {
 
     pub fn seen(&self) -> Seen {
         self.shared.seen().clone()
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            // A thread that has ended needs no telling.
-            stop.send(()).ok();
-        }
-        if let Some(thread) = self.thread.take() {
-            thread.join().ok();
-        }
-    }
-}
-
-async fn serve(shared: Arc<Shared>, tell: mpsc::SyncSender<std::io::Result<SocketAddr>>) {
-    let listener = match TcpListener::bind("127.0.0.1:0").await {
-        Ok(listener) => listener,
-        Err(error) => {
-            tell.send(Err(error)).ok();
-            return;
-        }
-    };
-    tell.send(listener.local_addr()).ok();
-    while let Ok((stream, _)) = listener.accept().await {
-        stream.set_nodelay(true).ok();
-        let shared = Arc::clone(&shared);
-        tokio::spawn(async move {
-            // A client that goes away sends again what was not answered.
-            answer_all(stream, &shared).await.ok();
-        });
     }
 }
 

@@ -158,6 +158,8 @@ const BESIDE_THE_TABLES: &[(&str, &str)] = &[
     ("http", "answer.rejected"),
     ("http", "body.idle.timeout"),
     ("http", "body.timeout"),
+    // Of ours: which client reads.
+    ("kafka", "client"),
 ];
 
 /// `None` where the cell says more than one plain value.
@@ -350,6 +352,8 @@ fn options_are_those_of_the_reference() {
 /// Components that Streaming Integrator does not have; `wso2event` is of WSO2 DAS and Stream Processor.
 const OWN: &[&str] = &[
     "store eventstore store-eventstore",
+    "sink wso2event io-wso2event",
+    "sink-mapper wso2event map-wso2event",
     "source wso2event io-wso2event",
     "source-mapper wso2event map-wso2event",
 ];

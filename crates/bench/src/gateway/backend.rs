@@ -2,94 +2,56 @@
 //!
 //! It runs in this process, so that its share of the machine is in the generator's figure.
 
-use std::net::SocketAddr;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
-use anyhow::Context as _;
 use memchr::memmem;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{oneshot, watch};
+use tokio::net::TcpStream;
+use tokio::sync::broadcast;
 
 use super::crowd::message;
 use super::frame;
+use crate::server::Server;
+
+/// Messages that a stream may be late.
+const WAITING_MAX: usize = 1024;
 
 pub(super) struct Backend {
     pub address: SocketAddr,
-    /// The newest message of the event streams, for all of them at once.
-    event: watch::Sender<String>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// For all event streams at once.
+    events: broadcast::Sender<Arc<str>>,
+    _server: Server,
 }
 
 impl Backend {
     pub fn start() -> anyhow::Result<Backend> {
-        let (stop, stopped) = oneshot::channel();
-        let (tell, told) = mpsc::sync_channel(1);
-        let (event, events) = watch::channel(String::new());
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()?;
-        let thread = std::thread::Builder::new()
-            .name("backend".to_owned())
-            .spawn(move || {
-                runtime.block_on(async {
-                    tokio::select! {
-                        () = serve(tell, events) => {}
-                        _ = stopped => {}
-                    }
-                });
-            })?;
-        let address = told.recv().context("the backend did not start")??;
+        let (events, _) = broadcast::channel(WAITING_MAX);
+        let hear = events.clone();
+        let server = Server::start("backend", Ipv4Addr::LOCALHOST, move |stream| {
+            let events = hear.subscribe();
+            // A proxy that goes away ends its connections.
+            async move { answer(stream, events).await.ok() }
+        })?;
         Ok(Backend {
-            address,
-            event,
-            stop: Some(stop),
-            thread: Some(thread),
+            address: server.address,
+            events,
+            _server: server,
         })
     }
 
     /// Sends a message to every event stream.
     pub fn emit(&self, number: u64, at: u64, bytes: usize) {
         let text = format!("data: {}\n\n", message(number, at, bytes));
-        self.event.send_replace(text);
+        // Without a stream nobody misses it.
+        self.events.send(text.into()).ok();
     }
 }
 
-impl Drop for Backend {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            // A thread that has ended needs no telling.
-            stop.send(()).ok();
-        }
-        if let Some(thread) = self.thread.take() {
-            thread.join().ok();
-        }
-    }
-}
-
-async fn serve(
-    tell: mpsc::SyncSender<std::io::Result<SocketAddr>>,
-    events: watch::Receiver<String>,
-) {
-    let listener = match TcpListener::bind("127.0.0.1:0").await {
-        Ok(listener) => listener,
-        Err(error) => {
-            tell.send(Err(error)).ok();
-            return;
-        }
-    };
-    tell.send(listener.local_addr()).ok();
-    while let Ok((stream, _)) = listener.accept().await {
-        stream.set_nodelay(true).ok();
-        let events = events.clone();
-        // A proxy that goes away ends its connections.
-        tokio::spawn(async move { answer(stream, events).await.ok() });
-    }
-}
-
-async fn answer(mut stream: TcpStream, events: watch::Receiver<String>) -> anyhow::Result<()> {
+async fn answer(
+    mut stream: TcpStream,
+    events: broadcast::Receiver<Arc<str>>,
+) -> anyhow::Result<()> {
     let mut head = Vec::new();
     while memmem::find(&head, b"\r\n\r\n").is_none() {
         if stream.read_buf(&mut head).await? == 0 {
@@ -103,14 +65,16 @@ async fn answer(mut stream: TcpStream, events: watch::Receiver<String>) -> anyho
     }
 }
 
-async fn emit(mut stream: TcpStream, mut events: watch::Receiver<String>) -> anyhow::Result<()> {
+async fn emit(
+    mut stream: TcpStream,
+    mut events: broadcast::Receiver<Arc<str>>,
+) -> anyhow::Result<()> {
     let head =
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n\r\n";
     stream.write_all(head.as_bytes()).await?;
-    events.mark_unchanged();
     loop {
-        events.changed().await?;
-        let text = events.borrow_and_update().clone();
+        // One that is so late that it has missed something ends, which its client notices.
+        let text = events.recv().await?;
         stream.write_all(text.as_bytes()).await?;
     }
 }

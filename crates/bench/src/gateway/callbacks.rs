@@ -2,16 +2,16 @@
 //! 127.0.0.0/8 as there are origins.
 
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use memchr::memmem;
 use ring::hmac;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::net::TcpStream;
+
+use crate::server::Server;
 
 /// One body of so many has its signature checked: all of them would take more CPU than their delivery.
 const CHECKED: u64 = 64;
@@ -19,8 +19,7 @@ const CHECKED: u64 = 64;
 pub(super) struct Callbacks {
     pub port: u16,
     shared: Arc<Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _server: Server,
 }
 
 #[derive(Default)]
@@ -62,28 +61,16 @@ impl Callbacks {
             }),
             ..Shared::default()
         });
-        let (stop, stopped) = oneshot::channel();
-        let (tell, told) = mpsc::sync_channel(1);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()?;
         let served = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("callbacks".to_owned())
-            .spawn(move || {
-                runtime.block_on(async {
-                    tokio::select! {
-                        () = serve(served, tell) => {}
-                        _ = stopped => {}
-                    }
-                });
-            })?;
-        let port = told.recv().context("the callbacks did not start")??;
+        let server = Server::start("callbacks", Ipv4Addr::UNSPECIFIED, move |stream| {
+            let shared = Arc::clone(&served);
+            // Who ends its connection sends again what was not answered.
+            async move { answer_all(stream, &shared).await.ok() }
+        })?;
         Ok(Callbacks {
-            port,
+            port: server.address.port(),
             shared,
-            stop: Some(stop),
-            thread: Some(thread),
+            _server: server,
         })
     }
 
@@ -140,42 +127,6 @@ impl Callbacks {
             anyhow::bail!("callback {other} was called {came} times, not {bodies}");
         }
         Ok(())
-    }
-}
-
-impl Drop for Callbacks {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            // A thread that has ended needs no telling.
-            stop.send(()).ok();
-        }
-        if let Some(thread) = self.thread.take() {
-            thread.join().ok();
-        }
-    }
-}
-
-async fn serve(shared: Arc<Shared>, tell: mpsc::SyncSender<std::io::Result<u16>>) {
-    let listening = async {
-        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
-        let port = listener.local_addr()?.port();
-        Ok((listener, port))
-    };
-    let listener = match listening.await {
-        Ok((listener, port)) => {
-            tell.send(Ok(port)).ok();
-            listener
-        }
-        Err(error) => {
-            tell.send(Err(error)).ok();
-            return;
-        }
-    };
-    while let Ok((stream, _)) = listener.accept().await {
-        stream.set_nodelay(true).ok();
-        let shared = Arc::clone(&shared);
-        // Who ends its connection sends again what was not answered.
-        tokio::spawn(async move { answer_all(stream, &shared).await.ok() });
     }
 }
 

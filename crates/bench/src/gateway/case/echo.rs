@@ -5,12 +5,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Against, Bar, CPU_EACH, Case, Spent, WITH_TOKEN, figure, with_token};
+use super::{Against, Bar, CPU_EACH, Case, Spent, figure, proxied};
 use crate::gateway::Bench;
 use crate::gateway::backend::Backend;
 use crate::gateway::crowd::{Crowd, message};
 use crate::gateway::frame;
-use crate::gateway::peer::{Peer, Site, websocket_request};
+use crate::gateway::peer::{Peer, websocket_request};
 use crate::gateway::report::Figure;
 
 /// Texts a second of each connection, their bytes, and the connections.
@@ -54,22 +54,7 @@ pub(in crate::gateway) static ECHO: Case = Case {
 
 fn echo(bench: &Bench<'_>) -> anyhow::Result<Vec<Figure>> {
     let backend = Backend::start()?;
-    let (site, path, header) = match bench.peer {
-        Peer::Headwater => {
-            let document = format!(
-                "{WITH_TOKEN}  topics: {{ /t: {{ backend: 'ws://{}/' }} }}\n",
-                backend.address
-            );
-            let files = [("bench.yaml", document.as_str())];
-            let site = Site::headwater(&bench.program, bench.dir, &files)?;
-            let header = with_token(&site, bench)?;
-            (site, "/bench/t", header)
-        }
-        _ => {
-            let site = Site::nginx(&bench.program, bench.dir, Some(backend.address))?;
-            (site, "/proxy", String::new())
-        }
-    };
+    let (site, path, header) = proxied(bench, &backend, "ws")?;
     let spent = Spent::begin(&site)?;
     let (mut failed, mut slowest, mut texts) = (0, 0.0, 0);
     for (rate, bytes, columns) in GRID {

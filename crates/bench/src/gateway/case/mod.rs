@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use super::Bench;
+use super::backend::Backend;
 use super::crowd::{Crowd, own_cpu_seconds};
 use super::peer::{Peer, Site};
 use super::report::Figure;
@@ -69,7 +70,7 @@ pub(super) const CASES: [&Case; 9] = [
     &websub::WEBSUB,
 ];
 
-/// An API with one topic, `/t`, that anyone may hear and publish to.
+/// An API with one topic, `/t`, that anyone may hear and publish to; the rest of `x-headwater` follows.
 const OPEN: &str = "asyncapi: 3.0.0
 info: { title: Bench, version: 1.0.0 }
 channels:
@@ -78,7 +79,7 @@ operations:
   say: { action: receive, channel: { $ref: '#/channels/t' } }
   hear: { action: send, channel: { $ref: '#/channels/t' } }
 x-headwater:
-  protocols: [ sse, ws ]
+  protocols: [ sse, ws, websub ]
 ";
 
 /// The same for those who have a token, each message within a plan; the rest of `x-headwater` follows.
@@ -95,6 +96,31 @@ x-headwater:
   issuers: [ own ]
   plans: { Large: { events: 10000000000/day, connections: 20000 } }
 ";
+
+/// A proxy in front of a backend, by its scheme there: the server, the path that is proxied, and the header that a
+/// client needs, with the line's end. nginx checks no token.
+fn proxied(
+    bench: &Bench<'_>,
+    backend: &Backend,
+    scheme: &str,
+) -> anyhow::Result<(Site, &'static str, String)> {
+    match bench.peer {
+        Peer::Headwater => {
+            let document = format!(
+                "{WITH_TOKEN}  topics: {{ /t: {{ backend: '{scheme}://{}/' }} }}\n",
+                backend.address
+            );
+            let files = [("bench.yaml", document.as_str())];
+            let site = Site::headwater(&bench.program, bench.dir, &files)?;
+            let header = with_token(&site, bench)?;
+            Ok((site, "/bench/t", header))
+        }
+        _ => {
+            let site = Site::nginx(&bench.program, bench.dir, Some(backend.address))?;
+            Ok((site, "/proxy", String::new()))
+        }
+    }
+}
 
 /// The header that shows a token of a new application, with the line's end.
 fn with_token(site: &Site, bench: &Bench<'_>) -> anyhow::Result<String> {

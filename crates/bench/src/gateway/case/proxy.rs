@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Against, Bar, CPU_EACH, Case, Spent, WITH_TOKEN, figure, paced, with_token};
+use super::{Against, Bar, CPU_EACH, Case, Spent, WITH_TOKEN, figure, paced, proxied, with_token};
 use crate::gateway::Bench;
 use crate::gateway::backend::Backend;
 use crate::gateway::crowd::{Crowd, message};
@@ -58,22 +58,7 @@ pub(in crate::gateway) static STREAM: Case = Case {
 
 fn proxy(bench: &Bench<'_>) -> anyhow::Result<Vec<Figure>> {
     let backend = Backend::start()?;
-    let (site, path, header) = match bench.peer {
-        Peer::Headwater => {
-            let document = format!(
-                "{WITH_TOKEN}  topics: {{ /t: {{ backend: 'http://{}/' }} }}\n",
-                backend.address
-            );
-            let files = [("bench.yaml", document.as_str())];
-            let site = Site::headwater(&bench.program, bench.dir, &files)?;
-            let header = with_token(&site, bench)?;
-            (site, "/bench/t", header)
-        }
-        _ => {
-            let site = Site::nginx(&bench.program, bench.dir, Some(backend.address))?;
-            (site, "/proxy", String::new())
-        }
-    };
+    let (site, path, header) = proxied(bench, &backend, "http")?;
     let mut crowd = Crowd::new()?;
     let count = bench.connections(CLIENTS);
     crowd.connect(site.address, count, |_| {
