@@ -14,6 +14,7 @@ pub mod errors;
 pub mod gateway;
 pub mod machine;
 pub mod process;
+pub mod profile;
 pub mod receiver;
 pub mod report;
 pub mod run;

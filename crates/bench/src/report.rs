@@ -82,6 +82,8 @@ pub struct Report {
     pub events: u64,
     pub machine: Json,
     pub runs: Vec<Run>,
+    /// Of the last run, where it was watched.
+    pub profile: Option<String>,
     pub published: Option<(f64, &'static str, &'static str)>,
 }
 
@@ -94,6 +96,7 @@ impl Report {
             events,
             machine: machine::describe(),
             runs: Vec::new(),
+            profile: None,
             published: scenario.published(),
         }
     }
@@ -136,6 +139,7 @@ impl Report {
             "published": self.published.map(|(value, unit, source)| {
                 json!({ "value": value, "unit": unit, "source": source })
             }),
+            "profile": self.profile,
             "peers": [],
         })
     }
@@ -214,6 +218,10 @@ impl Report {
                 thousands(value),
                 busy[1] / value
             );
+        }
+        if let Some(profile) = &self.profile {
+            out += "\nWhere the last run spent its CPU; to be watched has cost some of it:\n";
+            out += profile;
         }
         out
     }

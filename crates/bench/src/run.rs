@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use serde_json::Value as Json;
 
+use crate::profile::{Profile, Watch};
 use crate::report::{Report, Run};
 use crate::scenario::{Done, Scenario};
 use crate::site::Site;
@@ -19,6 +20,8 @@ pub struct Options {
     pub binary: PathBuf,
     pub runs: usize,
     pub events: Option<u64>,
+    /// Says where each run spends its CPU, by `perf`.
+    pub is_profiled: bool,
     /// Where input and results lie; a temporary folder, removed at the end, where none is named.
     pub dir: Option<PathBuf>,
     /// Said after each run, for a person who waits.
@@ -45,9 +48,12 @@ pub fn run(scenario: &dyn Scenario, options: &Options) -> anyhow::Result<Report>
     let mut report = Report::new(scenario, events);
     for index in 0..=options.runs {
         let command = scenario.command(&site)?;
+        let mut watching = Watching::new(options.is_profiled && index > 0);
         let (done, seconds) = match scenario.load() {
-            None => execute(&site, &command.args)?,
-            Some(load) => serve(&site, &command.args, || load.send(&site, events))?,
+            None => execute(&site, &command.args, &mut watching)?,
+            Some(load) => serve(&site, &command.args, &mut watching, || {
+                load.send(&site, events)
+            })?,
         };
         let verified = scenario.verify(&site, events, &done)?;
         report.app = command.app;
@@ -58,6 +64,9 @@ pub fn run(scenario: &dyn Scenario, options: &Options) -> anyhow::Result<Report>
             format!("run {index}")
         };
         (options.progress)(&format!("{name}: {}", run.in_words()));
+        if let Watching::Done(profile) = watching {
+            report.profile = Some(profile.in_words(events));
+        }
         if index > 0 || !run.verified.is_right {
             report.runs.push(run);
         }
@@ -65,27 +74,64 @@ pub fn run(scenario: &dyn Scenario, options: &Options) -> anyhow::Result<Report>
     Ok(report)
 }
 
+/// Whether a run is watched, and what was seen.
+enum Watching {
+    No,
+    Wanted,
+    Done(Profile),
+}
+
+impl Watching {
+    fn new(is_wanted: bool) -> Watching {
+        match is_wanted {
+            true => Watching::Wanted,
+            false => Watching::No,
+        }
+    }
+
+    fn begin(&self, site: &Site, child: &Child) -> anyhow::Result<Option<Watch>> {
+        match self {
+            Watching::Wanted => Watch::begin(child.id(), &site.path("")).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn end(&mut self, watch: Option<Watch>) -> anyhow::Result<()> {
+        if let Some(watch) = watch {
+            *self = Watching::Done(watch.end()?);
+        }
+        Ok(())
+    }
+}
+
 /// Runs the binary until its app is done and takes its output apart.
-fn execute(site: &Site, args: &[String]) -> anyhow::Result<(Done, f64)> {
+fn execute(site: &Site, args: &[String], watching: &mut Watching) -> anyhow::Result<(Done, f64)> {
     let started = Instant::now();
     let child = spawn(site, args, &["--until-done", "--json"])?;
+    let watch = watching.begin(site, &child)?;
     let done = collect(site, child)?;
-    Ok((done, started.elapsed().as_secs_f64()))
+    let seconds = started.elapsed().as_secs_f64();
+    watching.end(watch)?;
+    Ok((done, seconds))
 }
 
 /// Runs the binary while `load` sends, then stops it. The time is that of the load.
 fn serve(
     site: &Site,
     args: &[String],
+    watching: &mut Watching,
     load: impl FnOnce() -> anyhow::Result<f64>,
 ) -> anyhow::Result<(Done, f64)> {
     let mut child = spawn(site, args, &["--json"])?;
+    let watch = watching.begin(site, &child);
     let sent = load();
+    let watched = watch.and_then(|watch| watching.end(watch));
     let stopped = Command::new("kill").arg(child.id().to_string()).status();
     if !stopped.is_ok_and(|status| status.success()) {
         child.kill()?;
     }
     let mut done = collect(site, child)?;
+    watched?;
     // What windows held when it was stopped is not part of the time.
     done.summary["waited_seconds"] = 0.0.into();
     Ok((done, sent?))

@@ -158,6 +158,8 @@ const BESIDE_THE_TABLES: &[(&str, &str)] = &[
     ("http", "answer.rejected"),
     ("http", "body.idle.timeout"),
     ("http", "body.timeout"),
+    // Of ours: requests that leave together.
+    ("http", "max.pipelined.requests"),
     // Of ours: which client reads.
     ("kafka", "client"),
 ];

@@ -72,8 +72,16 @@ impl Sent {
             _ => (Bytes::new(), false),
         };
         Sent {
-            payload,
             is_text,
+            ..Sent::as_bytes(message, payload)
+        }
+    }
+
+    /// Keeps what a message carries, of which these bytes were made.
+    pub fn as_bytes(message: &Message<'_>, payload: Bytes) -> Sent {
+        Sent {
+            payload,
+            is_text: false,
             rows: message.rows.into(),
             events: message.events.cloned(),
             options: message.options.into(),

@@ -192,9 +192,7 @@ impl Column {
             return Column::alone(value, is_null);
         }
         let mut builder = ColumnBuilder::with_capacity(ty, len);
-        for _ in 0..len {
-            builder.push(value);
-        }
+        builder.push_repeated(value, len);
         builder.finish()
     }
 

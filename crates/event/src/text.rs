@@ -221,6 +221,11 @@ pub fn to_text(value: &Value) -> String {
 
 /// Java's `String.hashCode()`: over UTF-16 units, wrapping.
 pub fn java_hash(text: &str) -> i32 {
+    if text.is_ascii() {
+        return text.bytes().fold(0i32, |h, byte| {
+            h.wrapping_mul(31).wrapping_add(i32::from(byte))
+        });
+    }
     text.encode_utf16().fold(0i32, |h, unit| {
         h.wrapping_mul(31).wrapping_add(i32::from(unit))
     })

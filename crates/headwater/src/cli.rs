@@ -519,6 +519,9 @@ pub struct BenchArgs {
     /// With 'engine' and 'gateway': measure only Headwater, without comparison
     #[arg(long)]
     pub alone: bool,
+    /// Say where the last run of a scenario spent its CPU, by Linux's 'perf'; its rate is no figure then
+    #[arg(long)]
+    pub profile: bool,
     /// Write input and results here and keep them
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,

@@ -12,10 +12,18 @@ use crate::receiver::Receiver;
 use crate::site::Site;
 
 pub(super) static HTTP_REQUEST: HttpRequest = HttpRequest {
+    together: 1,
+    echo: Mutex::new(None),
+};
+
+pub(super) static HTTP_REQUEST_PIPELINED: HttpRequest = HttpRequest {
+    together: 16,
     echo: Mutex::new(None),
 };
 
 pub(super) struct HttpRequest {
+    /// Requests that leave a connection together.
+    together: u32,
     /// Of the run that is on.
     echo: Mutex<Option<Receiver>>,
 }
@@ -43,11 +51,19 @@ const QUESTION: &[u8] = br#"{"event":{"batchNumber":1.0,"lowTotal":1200.0}}"#;
 
 impl Scenario for HttpRequest {
     fn name(&self) -> &'static str {
-        "http-request"
+        match self.together {
+            1 => "http-request",
+            _ => "http-request-pipelined",
+        }
     }
 
     fn about(&self) -> &'static str {
-        "HttpRequestResponse: an event posted, a request made of it, the answer read back as an event"
+        match self.together {
+            1 => {
+                "HttpRequestResponse: an event posted, a request made of it, the answer read back as an event"
+            }
+            _ => "HttpRequestResponse, whose requests leave 16 at a time, by 'max.pipelined.requests'",
+        }
     }
 
     fn events(&self) -> u64 {
@@ -79,6 +95,10 @@ impl Scenario for HttpRequest {
         for set in [
             format!("SweetProductionStream.source.receiver.url={service}"),
             format!("HttpRequestStream.sink.publisher.url={asked}"),
+            format!(
+                "HttpRequestStream.sink.max.pipelined.requests={}",
+                self.together
+            ),
         ] {
             args.extend(["--set".to_owned(), set]);
         }

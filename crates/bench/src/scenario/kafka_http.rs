@@ -1,11 +1,13 @@
 //! `bench kafka-http`: the published chain of three apps. kafka-consumer reads a topic,
 //! Intermediate-process makes a document of each record, ws-publisher posts it.
 
+use std::borrow::Cow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
+use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::{Command, Done, Load, Scenario, Verified, app, current};
@@ -167,6 +169,10 @@ fn moment(number: u64) -> (u64, String) {
     (DAY + millis, text)
 }
 
+fn text_of(number: u64) -> String {
+    format!("The body of {number} goes on for a while, as bodies of messages do.")
+}
+
 fn record(number: u64) -> Json {
     let (_, time) = moment(number);
     json!({
@@ -175,37 +181,125 @@ fn record(number: u64) -> Json {
         "createdDate": time,
         "sid": format!("s{}", number % 1000),
         "headline": format!("Headline of {number}"),
-        "body": format!("The body of {number} goes on for a while, as bodies of messages do."),
+        "body": text_of(number),
         "publishTS": time,
         "id": number.to_string(),
         "updatedDate": time,
     })
 }
 
-/// All that does not depend on the clock is what the record says.
+/// All that does not depend on the clock is what the record says. It runs for each event beside what is measured:
+/// what is expected is not made as a tree.
 fn judge(body: &[u8]) -> anyhow::Result<u64> {
-    let message: Json = serde_json::from_slice(body)?;
-    let data = &message["data"];
-    let number = data["id"].as_str().context("it has no id")?.parse()?;
-    let record = record(number);
-    for key in [
-        "locations",
-        "material",
-        "createdDate",
-        "sid",
-        "headline",
-        "body",
+    let Received { data } = serde_json::from_slice(body)?;
+    let number = data.id.parse()?;
+    let (moment, time) = moment(number);
+    let place = [Place {
+        name: format!("Pune {}", number % 100).into(),
+        lat: 18.5,
+    }];
+    let material = Material {
+        url: format!("http://example.org/{number}").into(),
+        kind: "photo".into(),
+    };
+    ensure!(data.locations == place, "other locations were expected");
+    ensure!(data.material == material, "another material was expected");
+    for (name, found, expected) in [
+        ("type", &data.kind, "heards_sub_resp"),
+        ("createdDate", &data.created_date, &time),
+        ("sid", &data.sid, &format!("s{}", number % 1000)),
+        ("headline", &data.headline, &format!("Headline of {number}")),
+        ("body", &data.body, &text_of(number)),
     ] {
-        ensure!(data[key] == record[key], "another '{key}' was expected");
+        ensure!(found == expected, "another '{name}' was expected");
     }
-    ensure!(
-        data["type"] == "heards_sub_resp",
-        "another type was expected"
-    );
-    ensure!(
-        data["publishTS"] == moment(number).0,
-        "another time was expected"
-    );
-    ensure!(data["wsPublisherOutTS"].is_u64(), "the time is missing");
+    ensure!(data.published == moment, "another time was expected");
     Ok(number)
+}
+
+#[derive(Deserialize)]
+struct Received<'a> {
+    #[serde(borrow)]
+    data: Data<'a>,
+}
+
+/// The fields that are looked at; times of the clock have to be there.
+#[derive(Deserialize)]
+struct Data<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(rename = "publishTS")]
+    published: u64,
+    #[serde(rename = "wsPublisherOutTS")]
+    _sent: u64,
+    #[serde(borrow)]
+    locations: Vec<Place<'a>>,
+    #[serde(borrow)]
+    material: Material<'a>,
+    #[serde(borrow, rename = "createdDate")]
+    created_date: Cow<'a, str>,
+    #[serde(borrow)]
+    sid: Cow<'a, str>,
+    #[serde(borrow)]
+    headline: Cow<'a, str>,
+    #[serde(borrow)]
+    body: Cow<'a, str>,
+}
+
+#[derive(Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct Place<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    lat: f64,
+}
+
+#[derive(Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct Material<'a> {
+    #[serde(borrow)]
+    url: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(number: u64) -> Json {
+        let mut data = record(number);
+        data["type"] = "heards_sub_resp".into();
+        data["publishTS"] = moment(number).0.into();
+        data["wsPublisherOutTS"] = 1.into();
+        json!({ "data": data })
+    }
+
+    #[test]
+    fn a_body_is_judged_by_what_its_record_says() {
+        let judged = |body: &Json| judge(body.to_string().as_bytes());
+        assert_eq!(judged(&sent(12_345)).ok(), Some(12_345));
+        for field in [
+            "locations",
+            "material",
+            "createdDate",
+            "sid",
+            "headline",
+            "body",
+            "type",
+            "publishTS",
+        ] {
+            let mut other = sent(7);
+            other["data"][field] = sent(8_888_888)["data"][field].clone();
+            if field == "type" {
+                other["data"][field] = "another".into();
+            }
+            assert!(judged(&other).is_err(), "{field}");
+            let mut less = sent(7);
+            less["data"].as_object_mut().unwrap().remove(field);
+            assert!(judged(&less).is_err(), "{field}");
+        }
+    }
 }

@@ -168,6 +168,7 @@ pub const SCENARIOS: &[&dyn Scenario] = &[
     &etl::ETL_POSTGRES,
     &http::Http,
     &http_request::HTTP_REQUEST,
+    &http_request::HTTP_REQUEST_PIPELINED,
     &kafka::KAFKA,
     &kafka_http::KAFKA_HTTP,
     &kafka::KAFKA_RDKAFKA,

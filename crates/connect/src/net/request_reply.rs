@@ -7,7 +7,7 @@
 //! `HTTPSourceRegistry` is. A request whose answer comes too late, or whose app stops, gets none.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,8 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub struct Calls {
     sources: Mutex<Vec<Arc<Waiting>>>,
+    /// How often they have changed.
+    version: AtomicU64,
     /// Requests on their way by `sink.id`.
     on_their_way: Mutex<HashMap<String, Arc<AtomicUsize>>>,
 }
@@ -47,10 +49,9 @@ pub struct Waiting {
     ingress: Arc<Ingress>,
 }
 
-/// A response, or a piece of one.
+/// What comes with a response, or with a piece of one.
 pub struct Received<'a> {
     pub headers: &'a HeaderMap,
-    pub body: Body,
     /// The event that asked.
     pub event: Option<(&'a Batch, &'a [String], usize)>,
 }
@@ -70,6 +71,7 @@ impl Calls {
         }
         let waiting = Arc::new(waiting);
         sources.push(Arc::clone(&waiting));
+        self.version.fetch_add(1, Ordering::Release);
         Some(waiting)
     }
 
@@ -83,7 +85,9 @@ impl Calls {
     }
 
     fn remove(&self, waiting: &Arc<Waiting>) {
-        self.lock().retain(|other| !Arc::ptr_eq(other, waiting));
+        let mut sources = self.lock();
+        sources.retain(|other| !Arc::ptr_eq(other, waiting));
+        self.version.fetch_add(1, Ordering::Release);
     }
 
     /// The sources that take responses of this status to requests of this sink.
@@ -97,12 +101,61 @@ impl Calls {
     }
 }
 
+/// The sources that were found last, for whoever asks with each response.
+#[derive(Default)]
+pub struct Found {
+    version: u64,
+    status: u16,
+    sources: Option<Arc<[Arc<Waiting>]>>,
+}
+
+impl Found {
+    /// As [`Calls::find`].
+    pub fn find(&mut self, calls: &Calls, sink_id: &str, status: u16) -> Arc<[Arc<Waiting>]> {
+        let version = calls.version.load(Ordering::Acquire);
+        match &self.sources {
+            Some(sources) if (self.version, self.status) == (version, status) => {
+                Arc::clone(sources)
+            }
+            _ => {
+                let sources: Arc<[_]> = calls.find(sink_id, status).into();
+                *self = Found {
+                    version,
+                    status,
+                    sources: Some(Arc::clone(&sources)),
+                };
+                sources
+            }
+        }
+    }
+}
+
 impl Waiting {
     /// Hands the response over; false where the source takes nothing.
-    pub fn deliver(&self, received: &Received<'_>) -> bool {
+    pub fn deliver(&self, received: &Received<'_>, body: Body) -> bool {
         let properties = self.names.iter().map(|name| received.property(name));
-        let delivery = Delivery::of(received.body.clone(), properties.collect());
+        let delivery = Delivery::of(body, properties.collect());
         self.ingress.push_past(delivery).is_ok()
+    }
+}
+
+/// Hands a response to each of the sources; `is_gone` is called for one that takes nothing.
+pub fn deliver_to_all(
+    sources: &[Arc<Waiting>],
+    received: &Received<'_>,
+    body: Body,
+    is_gone: impl Fn(),
+) {
+    let Some((last, others)) = sources.split_last() else {
+        return;
+    };
+    for source in others {
+        if !source.deliver(received, body.clone()) {
+            is_gone();
+        }
+    }
+    if !last.deliver(received, body) {
+        is_gone();
     }
 }
 
@@ -312,7 +365,13 @@ mod tests {
                 status,
             )
         };
-        let found = |status| calls.find("s", status).len();
+        let last = std::cell::RefCell::new(Found::default());
+        let found = |status| {
+            let found = calls.find("s", status).len();
+            let same = last.borrow_mut().find(&calls, "s", status);
+            assert_eq!(same.len(), found);
+            found
+        };
         let good = make("2\\d+").expect("the first");
         let both = make("200|404").expect("another");
         assert!(make("2\\d+").is_err());

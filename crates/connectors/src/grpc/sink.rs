@@ -22,7 +22,7 @@ use connect::component::{Payload, Sink, SinkSetup};
 use connect::error::Error;
 use connect::mapper::protobuf::target::Target;
 use connect::message::{Message, Sent, Undelivered};
-use connect::net::request_reply::{Calls, Received};
+use connect::net::request_reply::{Calls, Received, deliver_to_all};
 use connect::net::{Body, ClientTls, ClientTrust, Network, is_again_too_soon};
 use connect::option::Dynamic;
 use connect::option::{Settings, list};
@@ -362,7 +362,6 @@ impl Shared {
         let event = job.sent.events.as_ref();
         let received = Received {
             headers: &headers,
-            body,
             event: event.map(|batch| (batch, call.names.as_slice(), row)),
         };
         let sources = call.calls.find(&call.sink_id, ANSWERED);
@@ -375,12 +374,10 @@ impl Shared {
                                                       'sink.id'"
             );
         }
-        for source in sources {
-            if !source.deliver(&received) {
-                let sink = &self.server.name;
-                tracing::error!(sink, "dropping response: its source has stopped");
-            }
-        }
+        deliver_to_all(&sources, &received, body, || {
+            let sink = &self.server.name;
+            tracing::error!(sink, "dropping response: its source has stopped");
+        });
     }
 
     /// A call on its way, counted in the flight.

@@ -1,7 +1,7 @@
 //! A request of a sink, ready to be sent as often as needed.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::Method;
 use hyper::header::{HOST, HeaderMap, HeaderValue};
@@ -47,6 +47,14 @@ pub(super) struct Head {
     headers: Arc<HeaderMap>,
     method_of_event: Option<Dynamic>,
     headers_of_event: Option<Dynamic>,
+    /// Those of the last event, which the next one often has as well.
+    recent: Mutex<Option<Recent>>,
+}
+
+struct Recent {
+    text: String,
+    endpoint: Arc<Endpoint>,
+    headers: Arc<HeaderMap>,
 }
 
 impl Head {
@@ -82,6 +90,7 @@ impl Head {
             headers: Arc::new(all),
             method_of_event,
             headers_of_event,
+            recent: Mutex::default(),
         })
     }
 
@@ -96,17 +105,36 @@ impl Head {
     pub fn headers(
         &self,
         message: &Message<'_>,
-        endpoint: &Endpoint,
+        endpoint: &Arc<Endpoint>,
     ) -> Result<Arc<HeaderMap>, String> {
-        let mut all = Arc::clone(&self.headers);
-        if let Some(headers) = &self.headers_of_event {
-            headers::add(Arc::make_mut(&mut all), headers.of(message))?;
+        let Some(of_event) = &self.headers_of_event else {
+            return Ok(with_host(Arc::clone(&self.headers), endpoint));
+        };
+        let text = of_event.of(message);
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(recent) = &*recent
+            && recent.text == text
+            && Arc::ptr_eq(&recent.endpoint, endpoint)
+        {
+            return Ok(Arc::clone(&recent.headers));
         }
-        if !all.contains_key(HOST) {
-            Arc::make_mut(&mut all).insert(HOST, endpoint.host.clone());
-        }
-        Ok(all)
+        let mut all = HeaderMap::clone(&self.headers);
+        headers::add(&mut all, text)?;
+        let headers = with_host(Arc::new(all), endpoint);
+        *recent = Some(Recent {
+            text: text.to_owned(),
+            endpoint: Arc::clone(endpoint),
+            headers: Arc::clone(&headers),
+        });
+        Ok(headers)
     }
+}
+
+fn with_host(mut headers: Arc<HeaderMap>, endpoint: &Endpoint) -> Arc<HeaderMap> {
+    if !headers.contains_key(HOST) {
+        Arc::make_mut(&mut headers).insert(HOST, endpoint.host.clone());
+    }
+    headers
 }
 
 fn method_of(text: &str) -> Result<Method, String> {

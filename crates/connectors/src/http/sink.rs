@@ -8,19 +8,23 @@
 //! order is kept. An answer that a source takes (`http-call`) has arrived whatever its status, and
 //! with `@app:compat('siddhi-5.1')` so has any answer, as in Siddhi.
 
+mod flight;
+mod together;
+
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::{AUTHORIZATION, HeaderMap, RETRY_AFTER};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use tokio::sync::watch;
 
 use super::call::{Call, call, download_path, write_file};
 use super::client::{client_options, common_headers};
-use super::dispatch::{Load, StartQueue};
+use super::dispatch::{SendQueue, Task};
 use super::hub::Subscriber;
 use super::job::{Endpoint, Failed, Head, Job, undelivered};
 use super::oauth::OAuth;
@@ -29,15 +33,16 @@ use connect::component::{Sink, SinkSetup};
 use connect::error::Error;
 use connect::message::{Message, Sent, Undelivered};
 use connect::net::http_client::headers;
-use connect::net::http_client::{Answer, Client, ClientOptions, OutgoingRequest};
+use connect::net::http_client::{Answer, Client, ClientOptions, Deadline, OutgoingRequest};
 use connect::net::http_client::{EgressDenied, EgressPolicy};
 use connect::net::http_client::{has_body, within};
-use connect::net::request_reply::{Received, Waiting};
+use connect::net::request_reply::{Found, Received, Waiting, deliver_to_all};
 use connect::net::{Body, ClientTls, Network, Workers, is_again_too_soon};
 use connect::option::Dynamic;
 use connect::option::Settings;
 use connect::retry::{LogThrottle, RetrySchedule, seconds};
 use connect::url::Url;
+use flight::{Flight, Pausing};
 
 /// Requests on their way where the number of connections is not limited.
 const IN_FLIGHT_MAX: usize = 128;
@@ -51,9 +56,8 @@ const BLOCKING_WAIT: Duration = Duration::from_secs(30);
 /// Times in a row that nobody answers a request before the sink as a whole looks for its peer.
 const UNANSWERED_MAX: usize = 3;
 
-/// How long a sink that waits for its destination holds its thread while all requests wait to be sent
-/// again.
-const ENTER_LOOK: Duration = Duration::from_millis(500);
+/// Most requests that leave a connection together.
+const PIPELINED_MAX: usize = 64;
 
 pub(super) struct HttpSink {
     name: String,
@@ -78,6 +82,12 @@ enum Target {
     Subscribers,
 }
 
+/// What the one who sends requests keeps from one to the next.
+struct Sender {
+    deadline: Deadline,
+    found: Found,
+}
+
 /// What requests on their way need.
 struct Shared {
     name: String,
@@ -90,13 +100,15 @@ struct Shared {
     keeps_failed: bool,
     /// Any answer says that a request has arrived.
     is_compat: bool,
+    /// Requests that may leave a connection together.
+    pipelined_max: usize,
     answers: Arc<AnswerCounts>,
     /// Of requests that are sent again.
     again_throttle: Mutex<LogThrottle>,
     flight: Mutex<Flight>,
     changed: Condvar,
     /// By network thread; made with the first request.
-    starts: OnceLock<Vec<StartQueue<Job>>>,
+    queues: OnceLock<Vec<SendQueue<Job>>>,
     /// Nobody is tried once more.
     leaving: watch::Sender<bool>,
 }
@@ -107,35 +119,6 @@ struct Underway<'a>(&'a AtomicUsize);
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-#[derive(Default)]
-struct Flight {
-    load: Load,
-    /// Threads that wait for a change. To notify costs a system call, even if nobody waits.
-    waiting: usize,
-    /// Those of the requests that wait to be sent again.
-    pausing: usize,
-    /// What has not arrived, and why; sent again by the next `connect` where it may yet.
-    failed: Vec<(Job, Error)>,
-    /// The peer has asked to be left alone until then.
-    not_before: Option<Instant>,
-}
-
-/// One of the requests that wait to be sent again.
-struct Pausing<'a>(&'a Shared);
-
-impl<'a> Pausing<'a> {
-    fn new(shared: &'a Shared) -> Pausing<'a> {
-        shared.change(|flight| flight.pausing += 1);
-        Pausing(shared)
-    }
-}
-
-impl Drop for Pausing<'_> {
-    fn drop(&mut self) {
-        self.0.change(|flight| flight.pausing -= 1);
     }
 }
 
@@ -270,11 +253,14 @@ impl HttpSink {
                 call,
                 keeps_failed: on_error.eq_ignore_ascii_case("WAIT"),
                 is_compat: setup.environment.is_compat,
+                pipelined_max: settings
+                    .number::<usize>("max.pipelined.requests")?
+                    .clamp(1, PIPELINED_MAX),
                 answers: Arc::clone(setup.answers),
                 again_throttle: Mutex::default(),
                 flight: Mutex::default(),
                 changed: Condvar::new(),
-                starts: OnceLock::new(),
+                queues: OnceLock::new(),
                 leaving: watch::Sender::new(false),
             }),
         })
@@ -322,9 +308,8 @@ impl HttpSink {
             download,
             subscriber: None,
             sent: Sent {
-                payload: body,
                 is_text: true,
-                ..Sent::new(message)
+                ..Sent::as_bytes(message, body)
             },
         })
     }
@@ -345,7 +330,9 @@ impl HttpSink {
         let shared = Arc::clone(&self.shared);
         if self.is_waited_for {
             let done = workers.wait_for(async move {
-                let waited = within(Some(BLOCKING_WAIT), shared.deliver(&job)).await;
+                let mut sender = shared.sender();
+                let delivery = shared.deliver(&job, &mut sender);
+                let waited = within(Some(BLOCKING_WAIT), delivery).await;
                 let result = waited.unwrap_or_else(|error| {
                     let peer = format!("'{}'", job.endpoint.url.authority());
                     Err(Error::unavailable(peer, error).into())
@@ -396,7 +383,7 @@ impl HttpSink {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(false);
             }
-            flight = self.shared.wait(flight, left);
+            flight = self.shared.wait(flight, 0, left);
         }
         self.shared.lost(&flight).map_or(Ok(true), Err)
     }
@@ -436,118 +423,85 @@ impl HttpSink {
             self.shared.start(workers, job, thread);
         }
     }
-
-    /// Waits until one more request may be on its way: none may overtake those that are kept. Which
-    /// network thread sends it?
-    fn enter(&self, workers: &Workers) -> Result<usize, Error> {
-        let threads = workers.handles().len();
-        let entered = Instant::now();
-        let deadline = self.max_wait.map(|wait| entered + wait);
-        let mut flight = self.shared.lock();
-        while flight.load.total() >= self.in_flight_max {
-            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            if self.fails_when_full || left.is_some_and(|left| left.is_zero()) {
-                let all = format!("all {} connections are in use", self.in_flight_max);
-                return Err(Error::unavailable("a free connection", all));
-            }
-            if flight.pausing < self.in_flight_max {
-                flight = self.shared.wait(flight, left);
-                continue;
-            }
-            if entered.elapsed() >= ENTER_LOOK {
-                let cause = "earlier requests are waiting to be retried";
-                return Err(Error::unavailable("a free connection", cause));
-            }
-            let look = left.map_or(ENTER_LOOK, |left| left.min(ENTER_LOOK));
-            flight = self.shared.wait(flight, Some(look));
-        }
-        if self.shared.keeps_failed
-            && let Some(error) = self.shared.lost(&flight)
-        {
-            return Err(error);
-        }
-        let thread = flight.load.enter(threads, self.in_flight_max);
-        Ok(thread.unwrap_or_else(|| flight.load.enter_always(threads)))
-    }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Flight> {
-        self.flight.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<'a>(
-        &self,
-        mut flight: MutexGuard<'a, Flight>,
-        at_most: Option<Duration>,
-    ) -> MutexGuard<'a, Flight> {
-        flight.waiting += 1;
-        let mut flight = match at_most {
-            None => self
-                .changed
-                .wait(flight)
-                .unwrap_or_else(PoisonError::into_inner),
-            Some(left) => {
-                self.changed
-                    .wait_timeout(flight, left)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
-            }
-        };
-        flight.waiting -= 1;
-        flight
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Flight)) {
-        let mut flight = self.lock();
-        change(&mut flight);
-        let is_awaited = flight.waiting > 0;
-        drop(flight);
-        if is_awaited {
-            self.changed.notify_all();
+    fn sender(&self) -> Sender {
+        Sender {
+            deadline: self.client.deadline(),
+            found: Found::default(),
         }
     }
 
     /// Has a request that is counted on this network thread sent by it.
     fn start(self: &Arc<Shared>, workers: &Workers, job: Job, thread: usize) {
-        let queues = self.starts.get_or_init(|| {
+        let queues = self.queues.get_or_init(|| {
             let handles = workers.handles().iter();
-            handles.map(|h| StartQueue::new(h.clone())).collect()
+            handles.map(|h| SendQueue::new(h.clone())).collect()
         });
-        let queue = &queues[thread];
-        queue.push(job, || Arc::clone(self).begin_waiting(thread));
+        queues[thread].push(job, || Arc::clone(self).send_waiting(thread));
     }
 
-    async fn begin_waiting(self: Arc<Shared>, thread: usize) {
-        let queues = self.starts.get();
-        let waiting = queues.map_or_else(Vec::new, |queues| queues[thread].take());
-        for job in waiting {
-            tokio::spawn(Arc::clone(&self).send_off(job, thread));
+    /// Sends requests that wait for this network thread, one after the other.
+    fn send_waiting(self: Arc<Shared>, thread: usize) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            let Some(queue) = self.queues.get().map(|queues| &queues[thread]) else {
+                return;
+            };
+            let (mut task, mut sender) = (Task::default(), self.sender());
+            let more = || Arc::clone(&self).send_waiting(thread);
+            let together = |first: &Job, job: &Job| {
+                let is_same = Arc::ptr_eq(&first.endpoint, &job.endpoint);
+                is_same && self.is_pipelined(first) && self.is_pipelined(job)
+            };
+            let (mut jobs, max) = (Vec::new(), self.pipelined_max);
+            while (queue.next(&mut task, &mut jobs, (max, &together), more)).await {
+                if max > 1 && jobs.iter().all(|job| self.is_pipelined(job)) {
+                    self.send_together(&mut jobs, thread, &mut sender).await;
+                } else if let Some(job) = jobs.pop() {
+                    self.send_off(job, thread, &mut sender).await;
+                }
+            }
+        })
+    }
+
+    /// The tasks that send requests end when those are sent.
+    fn dismiss(&self) {
+        for queue in self.queues.get().into_iter().flatten() {
+            queue.dismiss();
         }
     }
 
     /// A request on its way, counted in `flight`.
-    async fn send_off(self: Arc<Shared>, job: Job, thread: usize) {
+    async fn send_off(&self, job: Job, thread: usize, sender: &mut Sender) {
         let sent = match self.keeps_failed && job.subscriber.is_none() {
-            true => self.insist(&job).await,
-            false => self.deliver(&job).await.map_err(|problem| problem.error),
+            true => self.insist(&job, sender, None).await,
+            false => {
+                let delivered = self.deliver(&job, sender).await;
+                delivered.map_err(|problem| problem.error)
+            }
         };
-        let failed = sent.err().map(|error| (job, error));
-        self.change(|flight| {
-            flight.load.leave(thread);
-            flight.failed.extend(failed);
-        });
+        self.leave(job, thread, sent);
     }
 
     /// Sends a request until it has arrived or is refused, or nobody answers any more, or the sink
-    /// ends.
-    async fn insist(&self, job: &Job) -> Result<(), Error> {
+    /// ends. `first`: what came of it when it was sent with others.
+    async fn insist(
+        &self,
+        job: &Job,
+        sender: &mut Sender,
+        mut first: Option<Problem>,
+    ) -> Result<(), Error> {
         let mut schedule = RetrySchedule::waiting();
         let mut leaving = self.leaving.subscribe();
         let mut unanswered = 0;
         loop {
-            let Err(problem) = self.deliver(job).await else {
-                return Ok(());
+            let problem = match first.take() {
+                Some(problem) => problem,
+                None => match self.deliver(job, sender).await {
+                    Ok(()) => return Ok(()),
+                    Err(problem) => problem,
+                },
             };
             unanswered = match problem.is_answered {
                 true => 0,
@@ -591,31 +545,31 @@ impl Shared {
         Some(Error::unavailable(job.peer(), cause))
     }
 
-    async fn deliver(&self, job: &Job) -> Result<(), Problem> {
+    async fn deliver(&self, job: &Job, sender: &mut Sender) -> Result<(), Problem> {
         if let Some(subscriber) = &job.subscriber {
-            return Ok(self.distribute(job, subscriber).await?);
+            return Ok(self.distribute(job, subscriber, sender).await?);
         }
         let Some(call) = &self.call else {
-            return self.judge(job, self.exchange(job).await?);
+            return self.judge(job, self.exchange(job, sender).await?);
         };
         call.on_their_way.fetch_add(1, Ordering::Relaxed);
         // Also counted down where the wait is given up.
         let _underway = Underway(&call.on_their_way);
-        self.judge(job, self.exchange(job).await?)
+        self.judge(job, self.exchange(job, sender).await?)
     }
 
     /// Has a request that was answered arrived?
     fn judge(&self, job: &Job, answered: Answered) -> Result<(), Problem> {
         let class = self.class_of(&answered);
         let status = answered.status;
-        if self.is_compat && !self.is_failure_in_siddhi(&answered) {
+        if class == AnswerClass::Accepted || self.is_compat && !self.is_failure_in_siddhi(&answered)
+        {
             return Ok(());
         }
         let cause = format!("it answered {status}{}", answered.body);
         let error = match class {
-            AnswerClass::Accepted => return Ok(()),
             AnswerClass::Retry => Error::unavailable(job.peer(), cause),
-            AnswerClass::Refused => Error::failed(format!("a request to {}", job.peer()), cause),
+            _ => Error::failed(format!("a request to {}", job.peer()), cause),
         };
         Err(Problem {
             error,
@@ -644,11 +598,16 @@ impl Shared {
     }
 
     /// Tries a few times; a subscriber says yes by a status of success alone.
-    async fn distribute(&self, job: &Job, subscriber: &Subscriber) -> Result<(), Error> {
+    async fn distribute(
+        &self,
+        job: &Job,
+        subscriber: &Subscriber,
+        sender: &mut Sender,
+    ) -> Result<(), Error> {
         let mut pauses = connect::net::websub::PAUSES.iter();
         let mut leaving = self.leaving.subscribe();
         loop {
-            let answered = self.exchange(job).await;
+            let answered = self.exchange(job, sender).await;
             let answered = answered.map(|answered| (self.class_of(&answered), answered));
             let error = match answered {
                 Ok((_, answered)) if answered.status == StatusCode::GONE => {
@@ -694,37 +653,42 @@ impl Shared {
     }
 
     /// Sends a request and takes care of its answer, which it does not judge.
-    async fn exchange(&self, job: &Job) -> Result<Answered, Error> {
+    async fn exchange(&self, job: &Job, sender: &mut Sender) -> Result<Answered, Error> {
         let unavailable = |error: io::Error| match EgressDenied::is_cause(&error) {
             // Waiting for it would be in vain.
             true => Error::failed(format!("a request to {}", job.peer()), error),
             false => Error::unavailable(job.peer(), error),
         };
         let Some(oauth) = &self.oauth else {
-            return self.ask(job, None).await.map_err(unavailable);
+            return self.ask(job, None, sender).await.map_err(unavailable);
         };
         let refresh = &job.refresh_token;
         let token = oauth.token(&self.tokens, refresh).await;
         let token = token.map_err(unavailable)?;
-        let answered = self.ask(job, Some(&token)).await.map_err(unavailable)?;
+        let answered = self.ask(job, Some(&token), sender).await;
+        let answered = answered.map_err(unavailable)?;
         if answered.status != StatusCode::UNAUTHORIZED {
             return Ok(answered);
         }
         let renewed = oauth.renew(&self.tokens, refresh, &token).await;
         let renewed = renewed.map_err(unavailable)?;
-        self.ask(job, Some(&renewed)).await.map_err(unavailable)
+        let answered = self.ask(job, Some(&renewed), sender).await;
+        answered.map_err(unavailable)
     }
 
-    async fn ask(&self, job: &Job, token: Option<&str>) -> io::Result<Answered> {
-        let answer = self.send(job, token).await?;
+    async fn ask(
+        &self,
+        job: &Job,
+        token: Option<&str>,
+        sender: &mut Sender,
+    ) -> io::Result<Answered> {
+        let answer = self.send(job, token, &mut sender.deadline).await?;
         let status = answer.response.status();
         if !status.is_success() {
             tracing::debug!(sink = self.name, %status, "request answered");
         }
-        let wait = answer.response.headers().get(RETRY_AFTER);
-        let wait = wait.and_then(|wait| wait.to_str().ok());
-        let retry_after = wait.and_then(|wait| answer::retry_after(wait, SystemTime::now()));
-        let taken = self.take(job, answer).await?;
+        let retry_after = retry_after(answer.response.headers());
+        let taken = self.take(job, answer, sender).await?;
         Ok(Answered {
             status,
             is_consumed: taken.is_consumed,
@@ -733,7 +697,12 @@ impl Shared {
         })
     }
 
-    async fn send(&self, job: &Job, token: Option<&str>) -> io::Result<Answer> {
+    async fn send(
+        &self,
+        job: &Job,
+        token: Option<&str>,
+        deadline: &mut Deadline,
+    ) -> io::Result<Answer> {
         let bearer = match token {
             None => None,
             Some(token) => Some(
@@ -741,22 +710,13 @@ impl Shared {
                     .ok_or_else(|| io::Error::other("the token cannot be sent in a header"))?,
             ),
         };
-        let request = OutgoingRequest {
-            method: &job.method,
-            target: &job.endpoint.target,
-            headers: &job.headers,
-            extra: bearer.as_ref().map(|bearer| (AUTHORIZATION, bearer)),
-            body: match has_body(&job.method) {
-                true => &job.sent.payload,
-                false => &[],
-            },
-            has_length: job.has_length,
-        };
-        self.client.send(&job.endpoint.url, &request).await
+        let request = request(job, bearer.as_ref());
+        let url = &job.endpoint.url;
+        self.client.send_by(deadline, url, &request).await
     }
 
     /// Reads the answer, and hands it to the sources that wait for it.
-    async fn take(&self, job: &Job, answer: Answer) -> io::Result<Taken> {
+    async fn take(&self, job: &Job, answer: Answer, sender: &mut Sender) -> io::Result<Taken> {
         let status = answer.response.status();
         let shown = |body: &[u8]| match status.is_success() {
             true => String::new(),
@@ -764,14 +724,41 @@ impl Shared {
         };
         let Some(call) = &self.call else {
             // The status says it all, also where the rest does not come.
-            let body = self.client.read_body(answer, ANSWER_BYTES_MAX).await;
+            let whole = (self.client).read_whole(&mut sender.deadline, answer, ANSWER_BYTES_MAX);
             return Ok(Taken {
                 is_consumed: false,
-                body: body.map_or_else(|_| String::new(), |body| shown(&body)),
+                body: (whole.await).map_or_else(|_| String::new(), |(_, body)| shown(&body)),
             });
         };
-        let headers = answer.response.headers().clone();
-        let sources = call.calls.find(&call.sink_id, status.as_u16());
+        let sources = (sender.found).find(&call.calls, &call.sink_id, status.as_u16());
+        self.note_sources(status, &sources);
+        let is_consumed = !sources.is_empty();
+        if is_consumed && sources.iter().all(|s| s.is_streaming) {
+            let headers = answer.response.headers().clone();
+            self.stream(job, call, &headers, answer, &sources).await?;
+            return Ok(Taken {
+                is_consumed,
+                body: String::new(),
+            });
+        }
+        let whole = (self.client).read_whole(&mut sender.deadline, answer, ANSWER_BYTES_MAX);
+        let (headers, body) = whole.await?;
+        let start = shown(&body);
+        let body = match &job.download {
+            Some(path) if status.is_success() => {
+                write_file(path, &body)?;
+                path.display().to_string()
+            }
+            _ => text(body),
+        };
+        self.hand_over(job, call, &headers, body, &sources);
+        Ok(Taken {
+            is_consumed,
+            body: start,
+        })
+    }
+
+    fn note_sources(&self, status: StatusCode, sources: &[Arc<Waiting>]) {
         if sources.is_empty() {
             tracing::error!(
                 sink = self.name,
@@ -779,28 +766,6 @@ impl Shared {
                 "dropping response: no source accepts it; add one with this 'http.status.code'"
             );
         }
-        let is_consumed = !sources.is_empty();
-        if is_consumed && sources.iter().all(|s| s.is_streaming) {
-            self.stream(job, call, &headers, answer, &sources).await?;
-            return Ok(Taken {
-                is_consumed,
-                body: String::new(),
-            });
-        }
-        let body = self.client.read_body(answer, ANSWER_BYTES_MAX).await?;
-        let start = shown(&body);
-        let body = match &job.download {
-            Some(path) if status.is_success() => {
-                write_file(path, &body)?;
-                path.display().to_string()
-            }
-            _ => String::from_utf8_lossy(&body).into_owned(),
-        };
-        self.hand_over(job, call, &headers, body, &sources);
-        Ok(Taken {
-            is_consumed,
-            body: start,
-        })
     }
 
     /// Each piece of the answer is a message.
@@ -813,7 +778,7 @@ impl Shared {
         sources: &[Arc<Waiting>],
     ) -> io::Result<()> {
         while let Some(piece) = self.client.read_piece(&mut answer).await? {
-            let text = String::from_utf8_lossy(&piece).into_owned();
+            let text = text(piece.into());
             self.hand_over(job, call, headers, text, sources);
         }
         self.client.read_body(answer, 0).await.map(drop)
@@ -835,18 +800,49 @@ impl Shared {
         let event = job.sent.events.as_ref();
         let received = Received {
             headers,
-            body: Body::Text(body),
             event: event.map(|batch| (batch, call.names.as_slice(), row)),
         };
-        for source in sources {
-            if !source.deliver(&received) {
-                tracing::error!(
-                    sink = self.name,
-                    "dropping response: its source has stopped"
-                );
-            }
-        }
+        deliver_to_all(sources, &received, Body::Text(body), || {
+            tracing::error!(
+                sink = self.name,
+                "dropping response: its source has stopped"
+            );
+        });
     }
+}
+
+impl Drop for HttpSink {
+    fn drop(&mut self) {
+        // They hold what they share with the sink.
+        self.shared.dismiss();
+    }
+}
+
+/// A request as it is written, with a token where one is needed.
+fn request<'a>(job: &'a Job, bearer: Option<&'a HeaderValue>) -> OutgoingRequest<'a> {
+    OutgoingRequest {
+        method: &job.method,
+        target: &job.endpoint.target,
+        headers: &job.headers,
+        extra: bearer.map(|bearer| (AUTHORIZATION, bearer)),
+        body: match has_body(&job.method) {
+            true => &job.sent.payload,
+            false => &[],
+        },
+        has_length: job.has_length,
+    }
+}
+
+/// What an answer asks to wait before the request is sent again.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let wait = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    answer::retry_after(wait, SystemTime::now())
+}
+
+/// As far as it is UTF-8.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 impl Sink for HttpSink {

@@ -231,6 +231,17 @@ pub(super) const CLIENT: &[OptionSpec] = &[
     ).unit("connections")
     .test("headwater::http::method_headers_and_url_follow_from_the_event"),
     int(
+        "max.pipelined.requests",
+        "1",
+        "Requests that leave a connection together, before the first of them is answered (HTTP pipelining, \
+         an extension). Only for servers that answer requests of a connection quickly and in order: a lost \
+         connection takes all of them along. Those behind an answer with `Connection: close` are sent again. \
+         Not with OAuth, `blocking.io` and downloads; a streamed response is one message.",
+    )
+    .at_least(1)
+    .unit("requests")
+    .test("headwater::http_options::requests_leave_together_where_the_server_takes_them_so"),
+    int(
         "min.pool.idle.connections",
         "0",
         "Idle connections kept at least; connections are opened when they are needed.",
@@ -239,7 +250,7 @@ pub(super) const CLIENT: &[OptionSpec] = &[
     int(
         "max.pool.idle.connections",
         "100",
-        "Idle connections kept at most.",
+        "Idle connections kept at most, but for a second.",
     ).unit("connections")
     .test("headwater::http_options::a_pool_keeps_idle_connections_as_it_is_told"),
     int(

@@ -49,6 +49,20 @@ pub fn put(entries: &mut Entries, key: Value, value: Value) -> Option<Value> {
     }
 }
 
+/// The map that `HashMap.put` makes of these, one after the other. The order is that of [`put`] for each: with
+/// more buckets, keys of one bucket keep their order.
+pub fn of_pairs(pairs: impl Iterator<Item = (Value, Value)>) -> Entries {
+    let mut entries = Entries::new();
+    for (key, value) in pairs {
+        match entries.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, old)) => *old = value,
+            None => entries.push((key, value)),
+        }
+    }
+    into_hash_order(&mut entries);
+    entries
+}
+
 pub fn get<'a>(entries: &'a Entries, key: &Value) -> Option<&'a Value> {
     entries.iter().find(|(k, _)| k == key).map(|(_, v)| v)
 }
@@ -69,6 +83,8 @@ mod tests {
             for key in keys {
                 put(&mut entries, Value::str(key), Value::Null);
             }
+            let pairs = keys.iter().map(|key| (Value::str(key), Value::Null));
+            assert_eq!(of_pairs(pairs), entries);
             let order: Vec<_> = entries
                 .iter()
                 .map(|(k, _)| k.as_str().unwrap_or(""))
@@ -79,6 +95,16 @@ mod tests {
             &["name", "age", "citizen", "bar"],
             &["citizen", "bar", "name", "age"],
         );
+        let many: Vec<String> = (0..100).map(|n| format!("k{}", n * 7919 % 100)).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let (mut put_singly, pairs) = (
+            Entries::new(),
+            many.iter().map(|key| (Value::str(key), Value::Null)),
+        );
+        for key in &many {
+            put(&mut put_singly, Value::str(key), Value::Null);
+        }
+        assert_eq!(of_pairs(pairs), put_singly);
         check(
             &["name", "middleName", "surName"],
             &["surName", "name", "middleName"],

@@ -3,6 +3,7 @@
 use javatext::json_path::Path;
 use javatext::regex::Regex;
 
+use super::json::Names;
 use super::time::DatePattern;
 
 /// How many different texts of one kind a call site remembers.
@@ -44,6 +45,8 @@ pub struct Memo {
     paths: Recent<Path>,
     dates: Recent<DatePattern>,
     strict_dates: Recent<DatePattern>,
+    /// Of the JSON text before.
+    pub names: Names,
 }
 
 impl Memo {

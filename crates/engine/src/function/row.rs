@@ -78,6 +78,7 @@ impl Function for RowFunction {
             name: self.spec.full_name(),
             call: self.call,
             types: args.iter().map(|a| a.ty).collect(),
+            constants: args.iter().map(|a| a.constant.is_some()).collect(),
             returns: result_type(self.spec, args),
             is_fallible: self.is_fallible,
             memo: Memo::default(),
@@ -114,6 +115,8 @@ struct CallSite {
     name: String,
     call: Call,
     types: Vec<Type>,
+    /// Which arguments are the same in all rows: a text of them is copied once.
+    constants: Vec<bool>,
     returns: Type,
     is_fallible: bool,
     memo: Memo,
@@ -123,9 +126,18 @@ struct CallSite {
 impl Evaluate for CallSite {
     fn evaluate(&mut self, args: &[Column], rows: usize, context: &mut EvalContext<'_>) -> Column {
         let mut out = ColumnBuilder::with_capacity(self.returns, rows);
+        self.values.clear();
         for number in 0..rows {
-            self.values.clear();
-            self.values.extend(args.iter().map(|a| a.value(number)));
+            if number == 0 {
+                self.values.extend(args.iter().map(|a| a.value(0)));
+            } else {
+                let values = self.values.iter_mut().zip(args).zip(&self.constants);
+                for ((value, arg), is_constant) in values {
+                    if !is_constant {
+                        *value = arg.value(number);
+                    }
+                }
+            }
             let mut row = Row {
                 types: &self.types,
                 returns: self.returns,

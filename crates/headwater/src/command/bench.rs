@@ -34,7 +34,7 @@ pub fn run(args: &BenchArgs, output: &Output) -> anyhow::Result<u8> {
         let scenarios = SCENARIOS.iter().map(|s| (s.name(), s.about()));
         let benches = BENCHES.iter().map(|(name, about, _)| (*name, *about));
         for (name, about) in scenarios.chain(benches) {
-            output.print(&format!("{name:<14}{about}\n"))?;
+            output.print(&format!("{name:<24}{about}\n"))?;
         }
         return Ok(0);
     };
@@ -67,6 +67,7 @@ fn scenario(name: &str, args: &BenchArgs) -> anyhow::Result<Found> {
         binary: binary()?,
         runs: args.runs as usize,
         events: args.events,
+        is_profiled: args.profile,
         dir: args.dir.clone(),
         progress,
     };

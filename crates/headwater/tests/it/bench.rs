@@ -103,9 +103,11 @@ fn events_of_a_topic_are_counted() {
 
 #[test]
 fn an_event_that_is_posted_comes_back_as_an_answer() {
-    if let Some(verified) = bench("http-request", 2000) {
-        assert_eq!(verified["requests"], 2000, "{verified}");
-        assert_eq!(verified["answered"], 2000, "{verified}");
+    for name in ["http-request", "http-request-pipelined"] {
+        if let Some(verified) = bench(name, 2000) {
+            assert_eq!(verified["requests"], 2000, "{verified}");
+            assert_eq!(verified["answered"], 2000, "{verified}");
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::broker::Apps;
@@ -83,6 +84,85 @@ fn a_pool_keeps_idle_connections_as_it_is_told() {
         assert_eq!(sending.run.stop().0, Some(0), "{options}");
         assert_eq!(stub.connections(), connections, "{options}");
     }
+}
+
+/// What a server has seen whose connections end with every fifth answer, which says so; what has come behind it
+/// is not looked at.
+#[derive(Default)]
+struct Together {
+    bodies: Vec<String>,
+    /// Most requests that came at once.
+    most: usize,
+}
+
+fn answer_five(mut stream: TcpStream, seen: &Mutex<Together>) {
+    let (mut unread, mut count) = (String::new(), 0);
+    loop {
+        let mut bytes = [0; 4096];
+        let read = stream.read(&mut bytes).expect("bytes");
+        if read == 0 {
+            return;
+        }
+        unread += std::str::from_utf8(&bytes[..read]).expect("text");
+        let mut together = 0;
+        while let Some((head, rest)) = unread.split_once("\r\n\r\n") {
+            let head = head.to_ascii_lowercase();
+            let length = head.split("content-length: ").nth(1).expect("a length");
+            let length = length.split("\r\n").next().expect("a line");
+            let length: usize = length.parse().expect("a number");
+            let Some(body) = rest.get(..length) else {
+                break;
+            };
+            (count, together) = (count + 1, together + 1);
+            let mut seen = seen.lock().expect("no panic");
+            seen.bodies.push(body.to_owned());
+            seen.most = seen.most.max(together);
+            drop(seen);
+            let close = if count == 5 {
+                "Connection: close\r\n"
+            } else {
+                ""
+            };
+            let answer = format!("HTTP/1.1 200 OK\r\n{close}Content-Length: 0\r\n\r\n");
+            stream.write_all(answer.as_bytes()).expect("written");
+            if count == 5 {
+                return;
+            }
+            unread = rest[length..].to_owned();
+        }
+    }
+}
+
+#[test]
+fn requests_leave_together_where_the_server_takes_them_so() {
+    const REQUESTS: u32 = 200;
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = to(listener.local_addr().expect("an address").port());
+    let seen = Arc::new(Mutex::new(Together::default()));
+    // It ends with the process: a thread that waits for the next connection cannot be told.
+    std::thread::spawn({
+        let seen = Arc::clone(&seen);
+        move || {
+            for stream in listener.incoming().flatten() {
+                let seen = Arc::clone(&seen);
+                std::thread::spawn(move || answer_five(stream, &seen));
+            }
+        }
+    });
+    let options =
+        "max.pipelined.requests='4', max.pool.active.connections='8', chunk.disabled='true'";
+    let sending = start(SENDER, &url, options);
+    sending.send(1..=REQUESTS);
+    let count = || seen.lock().expect("no panic").bodies.len();
+    eventually("all requests", || count() >= REQUESTS as usize);
+    assert_eq!(sending.run.stop().0, Some(0));
+    // Each once: what stood behind an answer that said close went again, by another connection.
+    let mut seen = seen.lock().expect("no panic");
+    seen.bodies
+        .sort_by_key(|body| body.parse::<u32>().expect("a number"));
+    let expect: Vec<String> = (1..=REQUESTS).map(|n| n.to_string()).collect();
+    assert_eq!(seen.bodies, expect);
+    assert!((2..=4).contains(&seen.most), "{}", seen.most);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! trailers kept, or a content coding undone.
 
 use std::io;
+use std::mem::MaybeUninit;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use hyper::header::{
@@ -34,6 +35,8 @@ pub(super) struct Head {
     pub rest: Rest,
     /// Another request may follow on the connection.
     pub keeps_open: bool,
+    /// The server says that it looks at none that follows (RFC 9112, 9.6).
+    pub says_close: bool,
 }
 
 /// The body as far as it has not been taken.
@@ -90,9 +93,10 @@ impl Head {
     }
 
     fn parse(bytes: &[u8], method: &Method) -> io::Result<Head> {
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-        let mut answer = httparse::Response::new(&mut headers);
-        let parsed = answer.parse(bytes);
+        let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+        let mut answer = httparse::Response::new(&mut []);
+        let config = httparse::ParserConfig::default();
+        let parsed = config.parse_response_with_uninit_headers(&mut answer, bytes, &mut headers);
         let parsed = parsed.map_err(|error| malformed(&error.to_string()))?;
         let (httparse::Status::Complete(_), Some(code), Some(version)) =
             (parsed, answer.code, answer.version)
@@ -122,6 +126,7 @@ impl Head {
             headers,
             rest,
             keeps_open: is_kept && is_clear && !is_last,
+            says_close: version == 1 && is_clear && !is_kept,
         })
     }
 }

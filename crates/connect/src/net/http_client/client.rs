@@ -3,21 +3,25 @@
 //! A pool belongs to one sink. Promises: a request goes by itself at most once to a peer that may have
 //! seen it; one that met a connection closed before it was written gets another connection; whatever
 //! takes longer than the limits is given up as unreachable; an idle connection that the other side has
-//! closed is closed within a second. Never: redirects, cookies, HTTP/2, and never a connection that
+//! closed, or one more than may be idle, is closed within a second: a sink that has all its requests
+//! answered at once sends the next ones at once, and would open again what it had just closed. Never: redirects, cookies, HTTP/2, and never a connection that
 //! another thread serves: request and answer would each wake that thread.
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hyper::{Method, Response, Uri};
+use hyper::{HeaderMap, Method, Response, Uri};
 use tokio::net::TcpStream;
 
 use super::connection::{AnswerBody, Connection, Failed, OutgoingRequest};
+use super::deadline::{Deadline, late};
 use super::egress_policy::{EgressDenied, EgressPolicy};
+use super::pipeline::{Pipeline, WholeAnswer};
 use crate::net::{ClientTls, Line, signs_of_life};
 use crate::url::Url;
 
@@ -69,6 +73,9 @@ pub struct Proxy {
     pub authorization: Option<String>,
 }
 
+/// So many times `idle_max` connections may be idle until they are looked at.
+const EXCESS_MAX: usize = 2;
+
 /// How often idle connections are looked at: the other side may have closed them, and they grow old.
 const SWEEP: Duration = Duration::from_secs(1);
 
@@ -110,9 +117,28 @@ impl Idle {
 }
 
 impl Pool {
-    fn sweep(&mut self, age_max: Option<Duration>) {
+    /// Closes what is of no more use, and of what is idle the oldest but for `idle_max`.
+    fn sweep(&mut self, age_max: Option<Duration>, idle_max: usize) {
+        self.retain(|one| one.is_good(age_max));
+        let excess = self.count.saturating_sub(idle_max);
+        if excess == 0 {
+            return;
+        }
+        let mut ages: Vec<Instant> = self.idle.values().flatten().map(|one| one.since).collect();
+        ages.sort_unstable();
+        let newest = ages[excess - 1];
+        // Of those that are as old as each other, as many as have to go.
+        let mut equal = excess - ages.partition_point(|since| *since < newest);
+        self.retain(|one| {
+            let is_excess = one.since < newest || one.since == newest && equal > 0;
+            equal -= usize::from(is_excess && one.since == newest);
+            !is_excess
+        });
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(&mut Idle) -> bool) {
         self.idle.retain(|_, list| {
-            list.retain_mut(|one| one.is_good(age_max));
+            list.retain_mut(&mut keep);
             !list.is_empty()
         });
         self.count = self.idle.values().map(Vec::len).sum();
@@ -124,12 +150,12 @@ fn lock(pool: &Mutex<Pool>) -> MutexGuard<'_, Pool> {
 }
 
 /// Closes idle connections that are of no more use, as long as there are any.
-async fn sweep(pool: Weak<Mutex<Pool>>, age_max: Option<Duration>) {
+async fn sweep(pool: Weak<Mutex<Pool>>, age_max: Option<Duration>, idle_max: usize) {
     loop {
         tokio::time::sleep(SWEEP).await;
         let Some(pool) = pool.upgrade() else { return };
         let mut pool = lock(&pool);
-        pool.sweep(age_max);
+        pool.sweep(age_max, idle_max);
         if pool.count == 0 {
             pool.is_swept = false;
             return;
@@ -155,6 +181,16 @@ impl Client {
     /// # Errors
     /// No connection, no answer in its time, or none that is HTTP.
     pub async fn send(&self, url: &Url, request: &OutgoingRequest<'_>) -> io::Result<Answer> {
+        self.send_by(&mut self.deadline(), url, request).await
+    }
+
+    /// As [`Client::send`], by whoever sends many.
+    pub async fn send_by(
+        &self,
+        deadline: &mut Deadline,
+        url: &Url,
+        request: &OutgoingRequest<'_>,
+    ) -> io::Result<Answer> {
         let destination = (url.is_tls, url.host.clone(), url.port);
         loop {
             let idle = self.take_idle(&destination);
@@ -164,7 +200,7 @@ impl Client {
                 None => self.connect(url).await?,
             };
             let exchange = connection.exchange(request);
-            match within(self.options.idle_timeout, exchange).await? {
+            match deadline.limit(exchange).await? {
                 Ok(response) => {
                     return Ok(Answer {
                         response,
@@ -175,6 +211,77 @@ impl Client {
                 Err(Failed::BeforeWritten(error) | Failed::Other(error)) => return Err(error),
             }
         }
+    }
+
+    /// Sends requests together, by one connection. `answered` is called for the first of them, in their order,
+    /// with the whole answer or why there is none; those behind were not looked at. How many were the first?
+    /// At least one. An answer may have `bytes_max` bytes.
+    pub async fn send_together(
+        &self,
+        deadline: &mut Deadline,
+        url: &Url,
+        requests: &[OutgoingRequest<'_>],
+        bytes_max: usize,
+        mut answered: impl FnMut(usize, io::Result<WholeAnswer>),
+    ) -> usize {
+        let destination = (url.is_tls, url.host.clone(), url.port);
+        loop {
+            let idle = self.take_idle(&destination);
+            let is_new = idle.is_none();
+            let connected = match idle {
+                Some(connection) => Ok(connection),
+                None => self.connect(url).await,
+            };
+            let connection = match connected {
+                Ok(connection) => connection,
+                Err(error) => {
+                    fail(0..requests.len(), &error, answered);
+                    return requests.len();
+                }
+            };
+            let mut pipeline = Pipeline::new(connection, requests);
+            let mut count = 0;
+            let error = loop {
+                let Some(request) = requests.get(count) else {
+                    if let Some(connection) = pipeline.into_connection() {
+                        self.keep(connection, destination);
+                    }
+                    return count;
+                };
+                let answer = deadline
+                    .limit(pipeline.next(request.method, bytes_max))
+                    .await;
+                let answer = match answer.flatten() {
+                    Ok(answer) => answer,
+                    Err(error) => break error,
+                };
+                let (keeps_open, says_close) = (answer.keeps_open, answer.says_close);
+                answered(count, Ok(answer));
+                count += 1;
+                if !keeps_open && (says_close || count == requests.len()) {
+                    return count;
+                }
+                if !keeps_open {
+                    let text = "the connection was closed behind an earlier answer";
+                    break io::Error::new(io::ErrorKind::UnexpectedEof, text);
+                }
+            };
+            let seen = pipeline.first_unwritten().max(count);
+            if seen == 0 && !is_new {
+                continue;
+            }
+            let failed = match seen {
+                0 => requests.len(),
+                seen => seen,
+            };
+            fail(count..failed, &error, answered);
+            return failed;
+        }
+    }
+
+    /// The limit for the silence of a peer.
+    pub fn deadline(&self) -> Deadline {
+        Deadline::new(self.options.idle_timeout)
     }
 
     fn take_idle(&self, destination: &Destination) -> Option<Connection> {
@@ -197,27 +304,25 @@ impl Client {
     /// # Errors
     /// It is longer, takes longer, or is cut off.
     pub async fn read_body(&self, answer: Answer, bytes_max: usize) -> io::Result<Bytes> {
-        let (_, mut body) = answer.response.into_parts();
+        let mut deadline = self.deadline();
+        let whole = self.read_whole(&mut deadline, answer, bytes_max);
+        Ok(whole.await?.1.into())
+    }
+
+    /// As [`Client::read_body`], by whoever sends many, and with the headers.
+    pub async fn read_whole(
+        &self,
+        deadline: &mut Deadline,
+        answer: Answer,
+        bytes_max: usize,
+    ) -> io::Result<(HeaderMap, Vec<u8>)> {
+        let (head, mut body) = answer.response.into_parts();
         let mut whole = Vec::new();
-        let mut first = Bytes::new();
-        while let Some(piece) = within(self.options.idle_timeout, body.piece()).await?? {
-            if first.len() + whole.len() + piece.len() > bytes_max {
-                return Err(io::Error::other(format!(
-                    "the answer has more than {bytes_max} bytes"
-                )));
-            }
-            if first.is_empty() && whole.is_empty() {
-                first = piece;
-            } else {
-                whole.extend_from_slice(&std::mem::take(&mut first));
-                whole.extend_from_slice(&piece);
-            }
+        while !body.take_into(&mut whole, bytes_max)? {
+            deadline.limit(body.read_more()).await??;
         }
         self.give_back(body, answer.destination);
-        Ok(match whole.is_empty() {
-            true => first,
-            false => whole.into(),
-        })
+        Ok((head.headers, whole))
     }
 
     /// The next piece of an answer; at its end the connection may serve again.
@@ -234,14 +339,19 @@ impl Client {
 
     /// The connection may serve again, on the thread that has read its answer.
     fn give_back(&self, body: AnswerBody, destination: Destination) {
-        let Some(connection) = body.into_connection() else {
-            return;
-        };
-        let mut pool = lock(&self.pool);
-        if pool.count >= self.options.idle_max {
-            pool.sweep(self.options.evict_after);
+        if let Some(connection) = body.into_connection() {
+            self.keep(connection, destination);
         }
-        if pool.count >= self.options.idle_max {
+    }
+
+    fn keep(&self, connection: Connection, destination: Destination) {
+        let (age_max, idle_max) = (self.options.evict_after, self.options.idle_max);
+        let count_max = idle_max.saturating_mul(EXCESS_MAX);
+        let mut pool = lock(&self.pool);
+        if pool.count >= count_max {
+            pool.sweep(age_max, idle_max);
+        }
+        if pool.count >= count_max {
             return;
         }
         pool.count += 1;
@@ -251,8 +361,7 @@ impl Client {
             thread: thread::current().id(),
         });
         if !std::mem::replace(&mut pool.is_swept, true) {
-            let age_max = self.options.evict_after;
-            tokio::spawn(sweep(Arc::downgrade(&self.pool), age_max));
+            tokio::spawn(sweep(Arc::downgrade(&self.pool), age_max, idle_max));
         }
     }
 
@@ -353,6 +462,21 @@ impl Client {
     }
 }
 
+/// An error for each of these requests.
+fn fail(
+    requests: Range<usize>,
+    error: &io::Error,
+    mut answered: impl FnMut(usize, io::Result<WholeAnswer>),
+) {
+    for request in requests {
+        // An error cannot be cloned.
+        answered(
+            request,
+            Err(io::Error::new(error.kind(), error.to_string())),
+        );
+    }
+}
+
 /// `CONNECT host:port`; behind the answer the connection belongs to the two ends.
 async fn tunnel(mut stream: TcpStream, proxy: &Proxy, url: &Url) -> io::Result<TcpStream> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -382,14 +506,57 @@ async fn tunnel(mut stream: TcpStream, proxy: &Proxy, url: &Url) -> io::Result<T
 pub async fn within<T>(timeout: Option<Duration>, work: impl Future<Output = T>) -> io::Result<T> {
     match timeout {
         None => Ok(work.await),
-        Some(timeout) => tokio::time::timeout(timeout, work).await.map_err(|_| {
-            let waited = format!("no answer within {} ms", timeout.as_millis());
-            io::Error::new(io::ErrorKind::TimedOut, waited)
-        }),
+        Some(timeout) => {
+            let done = tokio::time::timeout(timeout, work).await;
+            done.map_err(|_| late(timeout))
+        }
     }
 }
 
 /// Does a request of this method carry the payload? (`HttpSink` sends none with GET.)
 pub fn has_body(method: &Method) -> bool {
     *method != Method::GET
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection that nobody has closed, idle since.
+    fn idle(since: Instant, kept: &mut Vec<tokio::io::DuplexStream>) -> Idle {
+        let (ours, theirs) = tokio::io::duplex(16);
+        kept.push(theirs);
+        Idle {
+            connection: Connection::new(Box::new(ours)),
+            since,
+            thread: thread::current().id(),
+        }
+    }
+
+    #[test]
+    fn of_too_many_idle_connections_the_oldest_are_closed() {
+        let (mut pool, mut theirs) = (Pool::default(), Vec::new());
+        let begun = Instant::now();
+        for second in [3, 0, 2, 1, 1] {
+            let destination = (false, format!("h{}", second % 2), 80);
+            let since = begun + Duration::from_secs(second);
+            let list = pool.idle.entry(destination).or_default();
+            list.push(idle(since, &mut theirs));
+            pool.count += 1;
+        }
+        let left = |pool: &mut Pool, idle_max| {
+            pool.sweep(None, idle_max);
+            let all = pool.idle.values().flatten();
+            let mut ages: Vec<u64> = all.map(|one| (one.since - begun).as_secs()).collect();
+            ages.sort_unstable();
+            assert_eq!(pool.count, ages.len());
+            ages
+        };
+        assert_eq!(left(&mut pool, 5), [0, 1, 1, 2, 3]);
+        assert_eq!(left(&mut pool, 3), [1, 2, 3]);
+        assert_eq!(left(&mut pool, 1), [3]);
+        theirs.clear();
+        assert!(left(&mut pool, 1).is_empty());
+        assert!(pool.idle.is_empty());
+    }
 }

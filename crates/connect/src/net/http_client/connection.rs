@@ -9,7 +9,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use hyper::{Method, Response};
 use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWrite as _, ReadBuf};
@@ -18,11 +18,11 @@ use super::answer::{Head, Rest};
 use crate::net::Line;
 
 /// Bytes that are read at once: of a head, and of a long body.
-const READ_BYTES: usize = 8 << 10;
+pub(super) const READ_BYTES: usize = 8 << 10;
 const BODY_READ_BYTES: usize = 64 << 10;
 
 /// A body up to this length leaves in one write with its head.
-const COPIED_BYTES_MAX: usize = 16 << 10;
+pub const COPIED_BYTES_MAX: usize = 16 << 10;
 
 /// A request as it is written.
 pub struct OutgoingRequest<'a> {
@@ -46,9 +46,10 @@ pub(super) enum Failed {
 }
 
 pub(super) struct Connection {
-    line: Box<dyn Line>,
-    unread: BytesMut,
-    unwritten: Vec<u8>,
+    pub line: Box<dyn Line>,
+    pub unread: BytesMut,
+    /// Room for what is written.
+    pub unwritten: Vec<u8>,
 }
 
 /// The body of an answer, with its connection.
@@ -60,7 +61,7 @@ pub struct AnswerBody {
 
 impl OutgoingRequest<'_> {
     /// The head, and the start of a body in chunks.
-    fn write_head(&self, out: &mut Vec<u8>) {
+    pub(super) fn write_head(&self, out: &mut Vec<u8>) {
         for part in [self.method.as_str(), " ", self.target, " HTTP/1.1\r\n"] {
             out.extend_from_slice(part.as_bytes());
         }
@@ -95,7 +96,7 @@ impl OutgoingRequest<'_> {
     }
 
     /// What stands behind the body.
-    fn end(&self) -> &'static [u8] {
+    pub(super) fn end(&self) -> &'static [u8] {
         match self.is_chunked() {
             true => b"\r\n0\r\n\r\n",
             false => b"",
@@ -218,7 +219,52 @@ impl Connection {
     }
 }
 
+/// Appends what of a body has been read; is it whole?
+///
+/// # Errors
+/// It is longer than so many bytes, or not HTTP.
+pub(super) fn take_into(
+    rest: &mut Rest,
+    unread: &mut BytesMut,
+    whole: &mut Vec<u8>,
+    bytes_max: usize,
+) -> io::Result<bool> {
+    loop {
+        if let Rest::Length(length) = *rest
+            && let Some(bytes) = usize::try_from(length).ok().and_then(|n| unread.get(..n))
+            && whole.len() + bytes.len() <= bytes_max
+        {
+            // Most bodies are here with their head.
+            whole.extend_from_slice(bytes);
+            unread.advance(length as usize);
+            *rest = Rest::Done;
+        } else if let Some(piece) = rest.take(unread)? {
+            if whole.len() + piece.len() > bytes_max {
+                return Err(io::Error::other(format!(
+                    "the answer has more than {bytes_max} bytes"
+                )));
+            }
+            whole.extend_from_slice(&piece);
+        } else {
+            return Ok(*rest == Rest::Done);
+        }
+    }
+}
+
 impl AnswerBody {
+    /// Appends what of the body has been read; is it whole?
+    ///
+    /// # Errors
+    /// It is longer than so many bytes, or not HTTP.
+    pub(super) fn take_into(&mut self, whole: &mut Vec<u8>, bytes_max: usize) -> io::Result<bool> {
+        take_into(
+            &mut self.rest,
+            &mut self.connection.unread,
+            whole,
+            bytes_max,
+        )
+    }
+
     /// The next piece; `None` at the end. Nothing is lost where the wait for it is given up.
     ///
     /// # Errors
@@ -228,21 +274,32 @@ impl AnswerBody {
             if let Some(piece) = self.rest.take(&mut self.connection.unread)? {
                 return Ok(Some(piece));
             }
-            let at_most = match self.rest {
-                Rest::Done => return Ok(None),
-                Rest::Length(left) => left.min(BODY_READ_BYTES as u64) as usize,
-                Rest::Chunks(_) | Rest::UntilClosed => READ_BYTES,
-            };
-            if self.connection.read(at_most).await? > 0 {
-                continue;
-            }
-            if self.rest == Rest::UntilClosed {
-                self.rest = Rest::Done;
+            if self.rest == Rest::Done {
                 return Ok(None);
             }
-            let text = "the connection was closed before the answer was whole";
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+            self.read_more().await?;
         }
+    }
+
+    /// Reads on in a body that is not whole.
+    ///
+    /// # Errors
+    /// The connection was closed before the end.
+    pub(super) async fn read_more(&mut self) -> io::Result<()> {
+        let at_most = match self.rest {
+            Rest::Done => return Ok(()),
+            Rest::Length(left) => left.min(BODY_READ_BYTES as u64) as usize,
+            Rest::Chunks(_) | Rest::UntilClosed => READ_BYTES,
+        };
+        if self.connection.read(at_most).await? > 0 {
+            return Ok(());
+        }
+        if self.rest == Rest::UntilClosed {
+            self.rest = Rest::Done;
+            return Ok(());
+        }
+        let text = "the connection was closed before the answer was whole";
+        Err(io::Error::new(io::ErrorKind::UnexpectedEof, text))
     }
 
     /// The connection, if it may serve again.

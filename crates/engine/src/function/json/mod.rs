@@ -3,12 +3,13 @@
 //! A `json` argument is a text or an OBJECT; the latter is written as Gson writes it before a path
 //! is followed, as the extension does. A null input or path is an error, a missing place is null.
 
+mod copy;
 mod params;
 mod parse;
 pub mod path;
 mod write;
 
-pub use parse::{Style as ReadStyle, parse};
+pub use parse::{Names, Style as ReadStyle, parse, parse_like};
 pub use write::{Style as WriteStyle, to_json};
 
 use event::{Object, Value};
@@ -109,17 +110,23 @@ pub static ROWS: &[RowFunction] = &[
 
 /// The document of the first argument.
 pub fn document(args: &[Value]) -> Result<Value, String> {
+    document_like(args, &mut Names::default())
+}
+
+/// As [`document`], where the one before often has the same names.
+fn document_like(args: &[Value], names: &mut Names) -> Result<Value, String> {
     match args.first() {
-        Some(Value::Str(text)) => parse(text, ReadStyle::Linked),
-        Some(value @ Value::Object(_)) => {
-            parse(&to_json(value, WriteStyle::Gson)?, ReadStyle::Linked)
-        }
+        Some(Value::Str(text)) => parse_like(text, ReadStyle::Linked, names),
+        Some(value @ Value::Object(_)) => match copy::read_back(value, 0) {
+            Some(document) => Ok(document),
+            None => parse(&to_json(value, WriteStyle::Gson)?, ReadStyle::Linked),
+        },
         other => Err(wrong(0, "JSON", other)),
     }
 }
 
 fn read(args: &[Value], row: &mut Row<'_, '_>) -> Result<Option<Value>, String> {
-    let document = document(args)?;
+    let document = document_like(args, &mut row.memo.names)?;
     path::read(row.memo.path(text(args, 1)?)?, &document)
 }
 
@@ -198,7 +205,7 @@ fn is_exists(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
 /// otherwise with a key the member is put, without one the place is replaced. What is not there is
 /// not made.
 fn set_element(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
-    let document = document(args)?;
+    let document = document_like(args, &mut row.memo.names)?;
     let place = row.memo.path(text(args, 1)?)?;
     let found = path::read(place, &document)?;
     let is_list = matches!(found, Some(Value::Object(Object::List(_))));
@@ -224,8 +231,9 @@ fn structured(element: &Value) -> Value {
 }
 
 /// Null where the text is not JSON, an error where it is null.
-fn to_object(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    Ok(parse(text(args, 0)?, ReadStyle::Hashed).unwrap_or_default())
+fn to_object(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
+    let names = &mut row.memo.names;
+    Ok(parse_like(text(args, 0)?, ReadStyle::Hashed, names).unwrap_or_default())
 }
 
 /// `toString(json [, allow.escape])`: a text is itself quoted; with `allow.escape` the result is
@@ -321,6 +329,46 @@ mod tests {
         set(&[s("$.name"), s("Ann")], "{name=Ann, subjects=[Maths]}");
         set(&[s("$.zzz"), s("Ann")], "{name=John, subjects=[Maths]}");
         set(&[s("name"), s("Ann")], "{name=Ann, subjects=[Maths]}");
+    }
+
+    #[test]
+    fn the_last_value_of_a_name_stays_in_the_place_of_the_first() {
+        check("json:toString", &[s("x")], "'\"x\"'");
+        for members in [3, 40] {
+            let member = |n: usize| format!("k{n}:{n}");
+            let mut all: Vec<String> = (0..members).map(member).collect();
+            all.extend(["k1:'again'".to_owned(), format!("k{}:'last'", members - 1)]);
+            let text = format!("{{{}}}", all.join(","));
+            let path = |name: String| [s(&text), s(&name)];
+            check("json:getString", &path("$.k0".into()), "'0'");
+            check("json:getString", &path("$.k1".into()), "'again'");
+            check(
+                "json:getString",
+                &path(format!("$.k{}", members - 1)),
+                "'last'",
+            );
+            check(
+                "json:getInt",
+                &path("$.length()".into()),
+                &members.to_string(),
+            );
+        }
+    }
+
+    #[test]
+    fn texts_with_escapes() {
+        let of = |json: &str, expect: &str| {
+            check("json:getString", &[s(json), s("$.a")], expect);
+        };
+        of(r#"{"a":"x\ty\"z\u00e9\ud83d\ude42w"}"#, "'x\ty\"zé🙂w'");
+        of(r#"{"a":"\ud83d\ude42"}"#, "'🙂'");
+        of(r#"{"a":"\ud83dx\ude42"}"#, "'\u{fffd}x\u{fffd}'");
+        of(r#"{'a':'it\'s "q"'}"#, "'it's \"q\"'");
+        of(r#"{ "a"\u00a0: "é" }"#, "!needs a ':'");
+        of("{\u{a0}\"a\"\u{2003}:\u{a0}\"é\"\u{a0}}", "'é'");
+        of(r#"{"a":"x\"#, "!ends early");
+        of(r#"{"a":"x\u12"#, "!is not a character");
+        of(r#"{"a":"x"#, "!ends early");
     }
 
     #[test]

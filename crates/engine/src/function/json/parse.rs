@@ -3,14 +3,26 @@
 //! Besides JSON it takes texts in single quotes, bare words as keys and texts, extra commas, and
 //! anything behind the first value.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
 use event::value::Shared;
 use event::{Object, Value};
+use memchr::memchr2;
 
 use crate::function::java_map::{Entries, into_hash_order};
 use crate::function::number::{parse_integer, parse_real};
 
 /// Deepest nesting that is read.
 const DEPTH_MAX: usize = 60;
+
+/// Names of one text that are kept for the next.
+const NAMES_MAX: usize = 64;
+
+/// An object with more members finds them by a map.
+const LOOKED_THROUGH_MAX: usize = 16;
 
 /// What differs between the readers that Siddhi's extensions use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,19 +38,68 @@ pub enum Style {
 }
 
 pub fn parse(text: &str, style: Style) -> Result<Value, String> {
-    let mut parser = Parser { text, at: 0, style };
+    parse_like(text, style, &mut Names::default())
+}
+
+/// As [`parse`], of a text that often has the names of the one before.
+pub fn parse_like(text: &str, style: Style, names: &mut Names) -> Result<Value, String> {
+    names.next = 0;
+    let mut parser = Parser {
+        text,
+        at: 0,
+        style,
+        names,
+    };
     parser.value(0)
 }
 
-struct Parser<'a> {
+/// The first names of members in a text, which the next text shares where it has them too.
+#[derive(Default, Debug)]
+pub struct Names {
+    seen: Vec<Arc<str>>,
+    next: usize,
+}
+
+impl Names {
+    fn shared(&mut self, name: &str) -> Arc<str> {
+        let place = self.next;
+        self.next += 1;
+        match self.seen.get_mut(place) {
+            Some(seen) if **seen == *name => Arc::clone(seen),
+            Some(seen) => {
+                *seen = Arc::from(name);
+                Arc::clone(seen)
+            }
+            None => {
+                let name: Arc<str> = Arc::from(name);
+                if place < NAMES_MAX {
+                    self.seen.push(Arc::clone(&name));
+                }
+                name
+            }
+        }
+    }
+}
+
+struct Parser<'a, 'n> {
     text: &'a str,
     /// In bytes, always at the start of a character.
     at: usize,
     style: Style,
+    names: &'n mut Names,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a, '_> {
     fn peek(&mut self) -> Option<char> {
+        let bytes = self.text.as_bytes();
+        // Blanks beyond ASCII are for the rest of this function.
+        while let Some(&byte) = bytes.get(self.at) {
+            match byte {
+                b'\t'..=b'\r' | b' ' => self.at += 1,
+                byte if byte.is_ascii() => return Some(char::from(byte)),
+                _ => break,
+            }
+        }
         let rest = &self.text[self.at..];
         let blank = rest.len() - rest.trim_start().len();
         self.at += blank;
@@ -57,7 +118,7 @@ impl Parser<'_> {
             None => self.ends_early(),
             Some('{') => self.object(depth),
             Some('[') => self.array(depth),
-            Some(quote @ ('"' | '\'')) => Ok(Value::str(&self.quoted(quote)?)),
+            Some(quote @ ('"' | '\'')) => Ok(Value::str(&self.quoted(quote as u8)?)),
             Some('}' | ']' | ':' | ',') => {
                 Err(format!("the JSON text has no value at byte {}", self.at))
             }
@@ -67,7 +128,7 @@ impl Parser<'_> {
 
     fn object(&mut self, depth: usize) -> Result<Value, String> {
         self.at += 1;
-        let mut entries = Entries::new();
+        let mut members = Members::default();
         loop {
             let key = match self.peek() {
                 None => return self.ends_early(),
@@ -79,25 +140,24 @@ impl Parser<'_> {
                     self.at += 1;
                     continue;
                 }
-                Some(quote @ ('"' | '\'')) => self.quoted(quote)?,
-                Some(_) => self.bare(&[':']).to_owned(),
+                Some(quote @ ('"' | '\'')) => self.quoted(quote as u8)?,
+                Some(_) => Cow::Borrowed(self.bare(b":")),
             };
             if self.peek() != Some(':') {
                 return Err(format!("the JSON text needs a ':' at byte {}", self.at));
             }
             self.at += 1;
+            // Before the names that are in the value.
+            let name = self.names.shared(&key);
             let value = self.value(depth + 1)?;
-            let key = Value::str(&key);
-            match entries.iter_mut().find(|(k, _)| *k == key) {
-                Some((_, old)) => *old = value,
-                None => entries.push((key, value)),
-            }
+            members.put(name, value);
             match self.peek() {
                 Some(',' | '}') => {}
                 None => return self.ends_early(),
                 Some(_) => return Err(format!("the JSON text needs a ',' at byte {}", self.at)),
             }
         }
+        let mut entries = members.entries;
         if matches!(self.style, Style::Hashed | Style::HashedLongs) {
             into_hash_order(&mut entries);
         }
@@ -129,29 +189,42 @@ impl Parser<'_> {
         Ok(Value::Object(Object::List(Shared::new(values))))
     }
 
-    fn quoted(&mut self, quote: char) -> Result<String, String> {
+    /// A text in quotes: without escapes it is a part of the whole.
+    fn quoted(&mut self, quote: u8) -> Result<Cow<'a, str>, String> {
         self.at += 1;
-        let mut out = String::new();
+        let text = self.text;
+        let run = self.run(quote)?;
+        if run.1 == quote {
+            return Ok(Cow::Borrowed(&text[run.0]));
+        }
+        let mut out = text[run.0].to_owned();
         // Halves of a surrogate pair, which may come as two escapes.
         let mut units: Vec<u16> = Vec::new();
         loop {
-            let Some(c) = self.text[self.at..].chars().next() else {
-                return self.ends_early();
-            };
-            self.at += c.len_utf8();
-            if c == '\\' {
-                if let Some(unit) = self.escape(&mut out, &mut units)? {
-                    units.push(unit);
-                    continue;
-                }
-            } else {
+            if let Some(unit) = self.escape(&mut out, &mut units)? {
+                units.push(unit);
+            }
+            let (run, end) = self.run(quote)?;
+            if !run.is_empty() || end == quote {
                 flush(&mut out, &mut units);
-                if c == quote {
-                    return Ok(out);
-                }
-                out.push(c);
+            }
+            out.push_str(&text[run]);
+            if end == quote {
+                return Ok(Cow::Owned(out));
             }
         }
+    }
+
+    /// Passes over what is neither an escape nor the end, and the byte behind it, which is one of both.
+    fn run(&mut self, quote: u8) -> Result<(Range<usize>, u8), String> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let Some(length) = memchr2(quote, b'\\', rest) else {
+            self.at = self.text.len();
+            return self.ends_early();
+        };
+        let run = self.at..self.at + length;
+        self.at = run.end + 1;
+        Ok((run, rest[length]))
     }
 
     /// An escape: its character goes to `out`, a `\u` gives its unit.
@@ -185,9 +258,10 @@ impl Parser<'_> {
     }
 
     /// A run of characters up to a separator, without blanks around.
-    fn bare(&mut self, stops: &[char]) -> &str {
+    fn bare(&mut self, stops: &[u8]) -> &'a str {
         let rest = &self.text[self.at..];
-        let length = rest.find(stops).unwrap_or(rest.len());
+        let length = rest.bytes().position(|byte| stops.contains(&byte));
+        let length = length.unwrap_or(rest.len());
         self.at += length;
         rest[..length].trim()
     }
@@ -195,7 +269,7 @@ impl Parser<'_> {
     /// A bare value: a literal, a number or a text.
     fn word(&mut self) -> Value {
         let style = self.style;
-        let word = self.bare(&[',', '}', ']']);
+        let word = self.bare(b",}]");
         match word {
             "null" => return Value::Null,
             "true" => return Value::Bool(true),
@@ -206,16 +280,49 @@ impl Parser<'_> {
         if !starts_number || word.ends_with(['f', 'F', 'd', 'D']) {
             return Value::str(word);
         }
-        if style != Style::Doubles {
-            let int = parse_integer(word).filter(|_| style != Style::HashedLongs);
-            if let Some(v) = int {
-                return Value::Int(v);
-            }
-            if let Some(v) = parse_integer(word) {
-                return Value::Long(v);
-            }
+        if style != Style::Doubles
+            && let Some(long) = parse_integer::<i64>(word)
+        {
+            return match i32::try_from(long) {
+                Ok(int) if style != Style::HashedLongs => Value::Int(int),
+                _ => Value::Long(long),
+            };
         }
         parse_real(word).map_or_else(|| Value::str(word), Value::Double)
+    }
+}
+
+/// Members of an object in the order in which they came; the last value of a name stays.
+#[derive(Default)]
+struct Members {
+    entries: Entries,
+    /// Of an object with many.
+    places: HashMap<Arc<str>, usize>,
+}
+
+impl Members {
+    fn put(&mut self, name: Arc<str>, value: Value) {
+        let entries = &mut self.entries;
+        let place = match self.places.is_empty() {
+            true => (entries.iter()).position(|(k, _)| k.as_str() == Some(&*name)),
+            false => self.places.get(&name).copied(),
+        };
+        if let Some(place) = place {
+            entries[place].1 = value;
+            return;
+        }
+        if !self.places.is_empty() {
+            self.places.insert(Arc::clone(&name), entries.len());
+        }
+        entries.push((Value::Str(name), value));
+        if self.places.is_empty() && entries.len() > LOOKED_THROUGH_MAX {
+            let names = entries.iter().enumerate();
+            let places = names.filter_map(|(at, (name, _))| match name {
+                Value::Str(name) => Some((Arc::clone(name), at)),
+                _ => None,
+            });
+            self.places.extend(places);
+        }
     }
 }
 

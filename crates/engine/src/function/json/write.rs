@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use event::text::{to_text, write_double, write_float};
+use event::value::Shared;
 use event::{Object, Value};
 
 /// Deepest nesting that is written.
@@ -54,22 +55,7 @@ fn write_json(out: &mut String, value: &Value, style: Style, depth: usize) -> Re
             write_array(out, &values, style, depth)?;
         }
         Value::Object(Object::Array(values)) => write_array(out, values, style, depth)?,
-        Value::Object(Object::Map(map)) => {
-            let mut entries = map.copied();
-            if style == Style::Plain {
-                entries.retain(|(_, value)| !value.is_null());
-            }
-            out.push('{');
-            for (i, (key, value)) in entries.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                write_text(out, &to_text(key), style);
-                out.push(':');
-                write_json(out, value, style, depth + 1)?;
-            }
-            out.push('}');
-        }
+        Value::Object(Object::Map(map)) => write_map(out, map, style, depth)?,
         Value::Object(other) => write_text(out, &to_text(&Value::Object(other.clone())), style),
     }
     Ok(())
@@ -103,27 +89,108 @@ fn write_array(
     Ok(())
 }
 
-fn write_text(out: &mut String, text: &str, style: Style) {
-    out.push('"');
-    let mut before = ' ';
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\t' => out.push_str("\\t"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '/' if style == Style::Plain && before == '<' => out.push_str("\\/"),
-            '/' if style == Style::Smart => out.push_str("\\/"),
-            '<' | '>' | '&' | '=' | '\'' if style == Style::Gson => escape(out, c),
-            '\u{2028}' | '\u{2029}' => escape(out, c),
-            c if c < ' ' => escape(out, c),
-            c => out.push(c),
+/// What is in it is written while it is locked, but for what may hold it again.
+fn write_map(
+    out: &mut String,
+    map: &Shared<Vec<(Value, Value)>>,
+    style: Style,
+    depth: usize,
+) -> Result<(), String> {
+    out.push('{');
+    let (mut next, mut is_first) = (0, true);
+    loop {
+        let entries = map.lock();
+        let mut inner = None;
+        for (key, value) in entries.iter().skip(next) {
+            next += 1;
+            if style == Style::Plain && value.is_null() {
+                continue;
+            }
+            if !std::mem::take(&mut is_first) {
+                out.push(',');
+            }
+            match (key, value) {
+                (Value::Object(_), _) | (_, Value::Object(_)) => {
+                    inner = Some((key.clone(), value.clone()));
+                    break;
+                }
+                _ => write_member(out, key, value, style, depth)?,
+            }
         }
-        before = c;
+        drop(entries);
+        match inner {
+            None => break,
+            Some((key, value)) => write_member(out, &key, &value, style, depth)?,
+        }
     }
+    out.push('}');
+    Ok(())
+}
+
+fn write_member(
+    out: &mut String,
+    key: &Value,
+    value: &Value,
+    style: Style,
+    depth: usize,
+) -> Result<(), String> {
+    match key {
+        Value::Str(name) => write_text(out, name, style),
+        other => write_text(out, &to_text(other), style),
+    }
+    out.push(':');
+    write_json(out, value, style, depth + 1)
+}
+
+/// Bytes that are not written as they are, in one of the styles at least. Of U+2028 and U+2029 it is the first.
+static IS_LOOKED_AT: [bool; 256] = {
+    let mut bytes = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        bytes[byte] = true;
+        byte += 1;
+    }
+    let others = *b"\"\\/<>&='\xe2";
+    let mut at = 0;
+    while at < others.len() {
+        bytes[others[at] as usize] = true;
+        at += 1;
+    }
+    bytes
+};
+
+fn write_text(out: &mut String, text: &str, style: Style) {
+    out.reserve(text.len() + 2);
+    out.push('"');
+    let bytes = text.as_bytes();
+    let mut written = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        if !IS_LOOKED_AT[usize::from(byte)] {
+            continue;
+        }
+        let (short, length) = match byte {
+            b'"' => ("\\\"", 1),
+            b'\\' => ("\\\\", 1),
+            b'\t' => ("\\t", 1),
+            b'\n' => ("\\n", 1),
+            b'\r' => ("\\r", 1),
+            b'\x08' => ("\\b", 1),
+            b'\x0c' => ("\\f", 1),
+            b'/' if style == Style::Plain && bytes[..at].ends_with(b"<") => ("\\/", 1),
+            b'/' if style == Style::Smart => ("\\/", 1),
+            b'<' | b'>' | b'&' | b'=' | b'\'' if style == Style::Gson => ("", 1),
+            0xe2 if matches!(bytes[at..], [_, 0x80, 0xa8 | 0xa9, ..]) => ("", 3),
+            byte if byte < b' ' => ("", 1),
+            _ => continue,
+        };
+        out.push_str(&text[written..at]);
+        written = at + length;
+        match short {
+            "" => text[at..written].chars().for_each(|c| escape(out, c)),
+            short => out.push_str(short),
+        }
+    }
+    out.push_str(&text[written..]);
     out.push('"');
 }
 

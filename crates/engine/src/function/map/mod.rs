@@ -272,11 +272,9 @@ fn check_create(args: &[Argument]) -> Result<(), Refused> {
 }
 
 fn create(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let mut entries = Entries::new();
-    for pair in args.chunks_exact(2) {
-        java_map::put(&mut entries, pair[0].clone(), pair[1].clone());
-    }
-    Ok(made(entries))
+    let pairs = args.chunks_exact(2);
+    let pairs = pairs.map(|pair| (pair[0].clone(), pair[1].clone()));
+    Ok(made(java_map::of_pairs(pairs)))
 }
 
 fn create_from_json(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {

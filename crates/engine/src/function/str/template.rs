@@ -2,6 +2,7 @@
 
 use event::text::write_value;
 use event::{Object, Value};
+use memchr::memchr_iter;
 
 use crate::function::number::parse_integer;
 use crate::function::row::{Row, text};
@@ -22,8 +23,8 @@ pub fn fill_template(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, Strin
     };
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
-    while let Some(open) = rest.find("{{") {
-        let Some(length) = rest[open + 2..].find("}}") else {
+    while let Some(open) = find_pair(rest, b'{') {
+        let Some(length) = find_pair(&rest[open + 2..], b'}') else {
             break;
         };
         out.push_str(&rest[..open]);
@@ -31,8 +32,10 @@ pub fn fill_template(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, Strin
         rest = &rest[open + 4 + length..];
         let value = match &map {
             Some(map) => {
-                let key = Value::str(name.trim());
-                map.iter().find(|(k, _)| *k == key).map(|(_, v)| v)
+                let key = name.trim();
+                let mut entries = map.iter();
+                let found = entries.find(|(k, _)| k.as_str() == Some(key));
+                found.map(|(_, v)| v)
             }
             None => Some(numbered(args, name)?),
         };
@@ -43,6 +46,12 @@ pub fn fill_template(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, Strin
     }
     out.push_str(rest);
     Ok(Value::str(&out))
+}
+
+/// Where the first two braces of a kind stand side by side.
+fn find_pair(text: &str, brace: u8) -> Option<usize> {
+    let bytes = text.as_bytes();
+    memchr_iter(brace, bytes).find(|&at| bytes.get(at + 1) == Some(&brace))
 }
 
 /// The value that a placeholder names by its number.
