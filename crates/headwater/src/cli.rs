@@ -82,20 +82,20 @@ pub enum Command {
 /// Who may use --http.
 #[derive(Args, Clone, Debug, Default)]
 pub struct AccessArgs {
-    /// Certificate of --http, PEM, with those of its issuers behind it; SIGHUP reads it again
-    #[arg(long, value_name = "FILE", requires_all = ["http", "http_key"])]
+    /// Certificate of --http and --sql-postgres, PEM, with those of its issuers behind it; SIGHUP reads it again
+    #[arg(long, value_name = "FILE", requires_all = ["door", "http_key"])]
     pub http_cert: Option<PathBuf>,
     /// Private key of --http-cert, PEM
     #[arg(long, value_name = "FILE", requires = "http_cert")]
     pub http_key: Option<PathBuf>,
     /// File of the users that may log in; by default that of the --state directory (headwater users)
-    #[arg(long, value_name = "FILE", requires = "http")]
+    #[arg(long, value_name = "FILE", requires = "door")]
     pub users: Option<PathBuf>,
     /// Let anyone read /metrics, without a login
     #[arg(long, requires = "http")]
     pub http_open_metrics: bool,
-    /// Allow --http to listen beyond loopback without users or without TLS
-    #[arg(long, requires = "http")]
+    /// Allow --http and --sql-postgres to listen beyond loopback without users or without TLS
+    #[arg(long, requires = "door")]
     pub insecure: bool,
 }
 
@@ -125,6 +125,7 @@ pub struct ChangeArgs {
 /// read and no timer is pending. Lines of log sinks and a final summary are written to standard output,
 /// diagnostics and progress to standard error.
 #[derive(Args, Debug)]
+#[command(group(clap::ArgGroup::new("door").multiple(true).args(["http", "sql_postgres"])))]
 #[command(after_help = "Examples:\n  \
     headwater run app.siddhi --until-done\n  \
     headwater run apps/ --state /var/lib/headwater --http 127.0.0.1:9090\n  \
@@ -139,7 +140,7 @@ pub struct ChangeArgs {
 pub struct RunArgs {
     /// App files, AsyncAPI documents (--gateway), or folders of both; may be left out with --http and --state, for
     /// apps that are deployed to the running server
-    #[arg(required_unless_present = "http", value_name = "APP|API|DIR")]
+    #[arg(required_unless_present = "door", value_name = "APP|API|DIR")]
     pub apps: Vec<PathBuf>,
     #[command(flatten)]
     pub change: ChangeArgs,
@@ -187,6 +188,10 @@ pub struct RunArgs {
     /// /ready, on-demand queries and the statistics level
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub http: Option<std::net::SocketAddr>,
+    /// Answer SQL over the event store here by the protocol of PostgreSQL (psql and others), such as 127.0.0.1:5432; users,
+    /// TLS and --insecure are those of --http
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address, requires = "store")]
+    pub sql_postgres: Option<std::net::SocketAddr>,
     /// Serve the topics of APIs here, such as 127.0.0.1:8280: those of AsyncAPI documents among the apps, and of
     /// connectors with api='…'; may be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 #[cfg(feature = "sql")]
+mod postgres;
+#[cfg(feature = "sql")]
 mod script;
 #[cfg(feature = "sql")]
 mod scripts;
@@ -71,6 +73,13 @@ impl Ran {
             }),
         }
     }
+}
+
+/// The SQL of a server, by each door.
+pub struct ServedSql {
+    pub http: server::http::sql::Sql,
+    /// By the protocol of PostgreSQL; or what to do to have it.
+    pub rows: Result<std::sync::Arc<dyn server::postgres::RowsEngine>, &'static str>,
 }
 
 /// What a server without a store says.

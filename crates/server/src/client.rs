@@ -286,10 +286,52 @@ impl Client {
         accept: &'static str,
         write: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<Option<Reply>, Error> {
+        let request = self.sql_request("/sql", sql, accept)?;
+        self.rows(request, write)
+    }
+
+    /// Makes a statement of SQL a job; the answer is what is known of it.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn sql_job(&self, sql: &str, accept: &'static str) -> Result<Reply, Error> {
+        let request = self.sql_request("/sql?async=true", sql, accept)?;
+        self.reply(request, ANSWER_MAX)
+    }
+
+    /// As [`Client::sql`], for the result of a job that has ended.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn sql_result(
+        &self,
+        id: &str,
+        write: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<Option<Reply>, Error> {
+        let path = format!("/sql/jobs/{}/result", percent_encoded(id));
+        let request = self.request(Method::GET, &path, "application/json", Bytes::new())?;
+        self.rows(request, write)
+    }
+
+    fn sql_request(
+        &self,
+        path: &str,
+        sql: &str,
+        accept: &'static str,
+    ) -> Result<Request<Full<Bytes>>, Error> {
         let body = Bytes::copy_from_slice(sql.as_bytes());
-        let mut request = self.request(Method::POST, "/sql", "application/sql", body)?;
+        let mut request = self.request(Method::POST, path, "application/sql", body)?;
         let accept = HeaderValue::from_static(accept);
         request.headers_mut().insert(ACCEPT, accept);
+        Ok(request)
+    }
+
+    /// Gives the body of an answer to `write` as it comes; one with another status than 200 is `Some`.
+    fn rows(
+        &self,
+        request: Request<Full<Bytes>>,
+        write: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<Option<Reply>, Error> {
         let reply = self.runtime()?.block_on(async {
             let reading = async {
                 let response = self.open(request).await?;

@@ -17,6 +17,8 @@ mod error;
 mod giving_way;
 mod memory;
 mod names;
+pub mod postgres;
+mod progress;
 mod script;
 mod search;
 mod statement;
@@ -24,8 +26,9 @@ mod table;
 mod version;
 
 pub use encode::Format;
-pub use engine::{Answer, Engine, Limits};
+pub use engine::{Answer, Block, Engine, Limits, Question};
 pub use error::Error;
+pub use progress::Progress;
 pub use script::{
     Call, Outcome, Outcomes, Run, Script, ScriptError, StreamWriter, Streams, UserFunction,
 };

@@ -122,11 +122,28 @@ fn not_of_script(sql: &str) -> Error {
 
 /// One statement that reads.
 pub(crate) fn parsed(sql: &str, names: &Names) -> Result<Statement, Error> {
-    let tokens = tokens(sql, &GENERIC)?;
+    let mut statement = reading(sql, &GENERIC)?;
+    if let Statement::Statement(ast) = explained(&mut statement) {
+        names.put_into(ast);
+    }
+    Ok(statement)
+}
+
+/// What is explained, or the statement itself.
+pub(crate) fn explained(statement: &mut Statement) -> &mut Statement {
+    match statement {
+        Statement::Explain(explain) => explained(&mut explain.statement),
+        statement => statement,
+    }
+}
+
+/// One statement that reads, as it is written.
+pub(crate) fn reading(sql: &str, dialect: &dyn Dialect) -> Result<Statement, Error> {
+    let tokens = tokens(sql, dialect)?;
     check_tokens(sql, &tokens)?;
     let statement = match is_show_tables(&tokens) {
-        true => one(SHOW_TABLES, &GENERIC)?,
-        false => one(sql, &GENERIC)?,
+        true => one(SHOW_TABLES, dialect)?,
+        false => one(sql, dialect)?,
     };
     let mut inner = &statement;
     while let Statement::Explain(explain) = inner {
@@ -141,14 +158,6 @@ pub(crate) fn parsed(sql: &str, names: &Names) -> Result<Statement, Error> {
                 Some("select, explain, show tables and describe; rows are written by apps".into()),
             ));
         }
-    }
-    let mut statement = statement;
-    let mut inner = &mut statement;
-    while let Statement::Explain(explain) = inner {
-        inner = &mut explain.statement;
-    }
-    if let Statement::Statement(ast) = inner {
-        names.put_into(ast);
     }
     Ok(statement)
 }

@@ -22,7 +22,10 @@ use crate::args::ServerArgs;
     headwater sql --store data 'select * from smart_home' --format parquet > smart_home.parquet\n  \
     headwater sql --url https://host:9090 'select count(*) from smart_home'\n  \
     headwater sql --store data --script usage.xml\n  \
-    echo 'describe smart_home' | headwater sql --store data -\n\n\
+    echo 'describe smart_home' | headwater sql --store data -\n  \
+    headwater sql --background 'select house_id, sum(power_reading) from smart_home group by 1' --format csv\n  \
+    headwater sql --jobs\n  \
+    headwater sql --result 5d0c3e0f9a1b2c3d > sums.csv\n\n\
     Exit codes: 0 answered; 1 a statement is wrong or came to a limit; 2 usage; 3 could not connect.")]
 pub struct SqlArgs {
     /// One statement, or several with semicolons between them; - reads standard input
@@ -43,6 +46,18 @@ pub struct SqlArgs {
     pub store: Option<PathBuf>,
     #[command(flatten)]
     pub server: ServerArgs,
+    /// Have the server answer the statement in the background, as a job, and print its number
+    #[arg(long, conflicts_with_all = ["store", "script"])]
+    pub background: bool,
+    /// List your jobs on the server
+    #[arg(long, conflicts_with_all = ["store", "script", "sql", "file", "background"])]
+    pub jobs: bool,
+    /// Wait for a job, and print its result in the format that it was begun with
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["store", "script", "sql", "file", "background", "jobs"])]
+    pub result: Option<String>,
+    /// End a job that runs; a job that has ended is forgotten, with its result
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["store", "script", "sql", "file", "background", "jobs", "result"])]
+    pub cancel: Option<String>,
     /// What answers are printed as
     #[arg(long, value_enum, default_value_t = SqlOutput::Table)]
     pub format: SqlOutput,
@@ -144,14 +159,23 @@ pub struct ScriptsArgs {
 /// What SQL may use in a server.
 #[derive(Args, Clone, Debug)]
 pub struct SqlLimitArgs {
-    /// Memory of all statements that are being answered at /sql, and as much again of those of scripts; what does not
+    /// Memory of all statements that are being answered at /sql and --sql-postgres, and as much again of those of scripts; what does not
     /// fit goes to temporary files
     #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size, requires = "store")]
     pub sql_memory_limit: u64,
-    /// Time after which a statement at /sql is ended
-    #[arg(long, value_name = "TIME", default_value = "1min", value_parser = parse_interval, requires = "http")]
+    /// Time after which a statement at /sql and --sql-postgres is ended
+    #[arg(long, value_name = "TIME", default_value = "1min", value_parser = parse_interval, requires = "door")]
     pub sql_timeout: Duration,
-    /// Rows of an answer at /sql
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, requires = "http")]
+    /// Rows of an answer at /sql and --sql-postgres
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, requires = "door")]
     pub sql_max_rows: usize,
+    /// Time after which a job at /sql is ended
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_interval, requires = "http")]
+    pub sql_job_timeout: Duration,
+    /// Size of the results of all jobs at /sql, in temporary files; those of the oldest go first
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = parse_size, requires = "http")]
+    pub sql_jobs_size: u64,
+    /// Time for which a job at /sql and its result are kept after its end
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_interval, requires = "http")]
+    pub sql_jobs_age: Duration,
 }

@@ -12,7 +12,7 @@ use connect::component::SETTING_DIR;
 use gateway::Listener;
 use gateway::model::Api;
 use gateway::project;
-use server::access::users;
+use server::access::{Door, users};
 use server::config::{Config, Extension};
 use server::deploy::{Deployer, Deployment, DeploymentFolder};
 use server::deployment::{AppText, LoadOptions, ReadyApp};
@@ -20,6 +20,7 @@ use server::feed::Feeds;
 use server::http::{Http, HttpOptions, Services};
 use server::lines::{LineFormat, Lines};
 use server::otlp::{Otlp, OtlpOptions};
+use server::postgres::Postgres;
 use server::process::Process;
 use server::rejected::Limits;
 use server::scripts::{ScriptDefinition, Scripts};
@@ -36,7 +37,7 @@ use crate::command::{check, load_options};
 use crate::output::Output;
 use crate::progress::{Progress, summary_text};
 use crate::service::ServiceManager;
-use crate::sql::ScriptFiles;
+use crate::sql::{ScriptFiles, ServedSql};
 use crate::upkeep::{Place, PurgeFiles};
 
 /// Between two saves of the state, unless something says otherwise.
@@ -58,8 +59,15 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     let options = options(&args, output)?;
     let config = options.config.clone().unwrap_or_default();
     let state = state_directory(&args, &config);
-    let http = http_options(&args, state.as_deref());
+    let http = args
+        .http
+        .map(|address| listening_options(&args, state.as_deref(), address));
     http.iter().try_for_each(HttpOptions::check)?;
+    let postgres = args
+        .sql_postgres
+        .map(|address| listening_options(&args, state.as_deref(), address));
+    postgres.iter().try_for_each(server::postgres::check)?;
+    let door = http.as_ref().or(postgres.as_ref()).map(door).transpose()?;
     let mut folder = deployment_folder(&args, state.as_deref())?;
     let script_files = ScriptFiles::read(&args.scripts, output.colour)?;
     let purge_files = PurgeFiles::read(&args.purges)?;
@@ -95,7 +103,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
             registry: crate::registry::REGISTRY,
             catalog: catalog::full(),
             until_done: args.until_done,
-            is_asked: args.http.is_some(),
+            is_asked: args.http.is_some() || args.sql_postgres.is_some(),
             state: state.clone(),
             state_interval: state_interval(&args, &config),
             drop_state: args.drop_state,
@@ -131,7 +139,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     let (deployer, orders) = Deployer::new(stop.clone());
     let mut deployment = Deployment::new(folder, state, deployer.clone(), apps.options.clone());
     deployment.set(apps.texts, apps.options);
-    let asked_store = args.store.as_deref().filter(|_| http.is_some());
+    let asked_store = args.store.as_deref().filter(|_| door.is_some());
     let scripts = Scripts::new(server.asker(), &zone);
     let running_scripts = match args.scripts.scripts.is_empty() && args.purges.is_empty() {
         true => None,
@@ -145,6 +153,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     };
     let search = crate::search::Searching::of_server(asked_store, &args.search, &zone)?;
     let upkeep = Place::of_server(asked_store, &server.shared(), &search, &zone);
+    let sql = crate::sql::of_server(asked_store, &args.sql, &search)?;
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
@@ -156,15 +165,19 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         backups: server.backups(),
         deployer,
         process,
-        sql: crate::sql::of_server(asked_store, &args.sql, &search)?,
+        sql: sql.http.clone(),
         analytics: crate::search::of_server(asked_store, &search),
         scripts: scripts.clone(),
         store: upkeep.clone(),
         hidden: output.hidden.clone(),
         gateway: server.gateway().cloned(),
     };
-    let http = http.map(|options| server::http::serve(&options, services));
+    let http = http.as_ref().zip(door.clone());
+    let http = http.map(|(options, door)| server::http::serve(options, door, services));
     let http = http.transpose()?;
+    let postgres = postgres.as_ref().zip(door);
+    let postgres = postgres.map(|(options, door)| serve_postgres(options, door, &sql, output));
+    let postgres = postgres.transpose()?;
     if let Some(http) = &http {
         say_listening(http);
     }
@@ -183,7 +196,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
             }
             Status::Restore => server.restore_asked(),
             Status::Reload => {
-                reload_tls(http.as_ref());
+                reload_tls(http.as_ref(), postgres.as_ref());
                 reload(&mut server, &mut deployment, &args, output, &mut manager);
                 reload_scripts(&scripts, &server, &zone, &args);
             }
@@ -216,6 +229,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     listeners.into_iter().for_each(Listener::stop);
     let end = server.stop();
     drop(http);
+    drop(postgres);
     drop(pushing);
     if args.json {
         output.print_json(&end.summary.to_json())?;
@@ -318,12 +332,12 @@ fn otlp(args: &RunArgs) -> anyhow::Result<Option<Otlp>> {
     Ok(Some(Otlp::new(&options)?))
 }
 
-/// Where and for whom `--http` listens.
-fn http_options(args: &RunArgs, state: Option<&Path>) -> Option<HttpOptions> {
+/// For whom `--http` or `--sql-postgres` listens at an address.
+fn listening_options(args: &RunArgs, state: Option<&Path>, address: SocketAddr) -> HttpOptions {
     let access = &args.access;
     let tls = access.http_cert.as_ref().zip(access.http_key.as_ref());
     let of_state = || state.map(|dir| dir.join(users::FILE));
-    args.http.map(|address| HttpOptions {
+    HttpOptions {
         address,
         hosts: args.http_host.clone(),
         is_insecure: access.insecure,
@@ -334,7 +348,42 @@ fn http_options(args: &RunArgs, state: Option<&Path>) -> Option<HttpOptions> {
         users: access.users.clone().or_else(of_state),
         has_open_metrics: access.http_open_metrics,
         audit: state.map(Path::to_owned),
-    })
+    }
+}
+
+/// Who may come in at these addresses.
+fn door(options: &HttpOptions) -> Result<Door, Error> {
+    Door::new(options.users.clone(), options.audit.as_deref())
+}
+
+/// Answers SQL by the protocol of PostgreSQL.
+fn serve_postgres(
+    options: &HttpOptions,
+    door: Door,
+    sql: &ServedSql,
+    output: &Output,
+) -> anyhow::Result<Postgres> {
+    let engine = match &sql.rows {
+        Ok(engine) => Arc::clone(engine),
+        Err(why) => return Err(Error::Usage((*why).to_owned()).into()),
+    };
+    let services = server::postgres::Services {
+        engine,
+        turns: sql.http.turns(),
+        hidden: output.hidden.clone(),
+    };
+    let needs_login = door.needs_login();
+    let postgres = server::postgres::serve(options, door, services)?;
+    let login = match needs_login {
+        true => "everybody logs in",
+        false => "nobody has to log in, and whoever can connect may read all tables",
+    };
+    tracing::info!(
+        address = %postgres.address(),
+        tls = options.tls.is_some(),
+        "SQL is answered by the protocol of PostgreSQL; {login}"
+    );
+    Ok(postgres)
 }
 
 /// What the gateway proves itself with.
@@ -387,8 +436,9 @@ fn listen(server: &Server, args: &RunArgs) -> anyhow::Result<Vec<Listener>> {
 }
 
 /// A certificate that was renewed counts for the next connections.
-fn reload_tls(http: Option<&Http>) {
-    if let Some(Err(cause)) = http.map(Http::reload_tls) {
+fn reload_tls(http: Option<&Http>, postgres: Option<&Postgres>) {
+    let of_http = http.map(Http::reload_tls);
+    if let Some(Err(cause)) = of_http.or_else(|| postgres.map(Postgres::reload_tls)) {
         tracing::error!(%cause, "cannot reload the certificate of --http; the old one stays in use");
     }
 }
@@ -443,7 +493,7 @@ fn read_apps(
         may_drop = folder.may_drop(&deployed)?;
         texts.extend(deployed);
     }
-    if texts.is_empty() && args.http.is_none() {
+    if texts.is_empty() && args.http.is_none() && args.sql_postgres.is_none() {
         let message = "there is no app to run: name one, or a folder of apps";
         return Err(Error::Usage(message.to_owned()).into());
     }
@@ -490,7 +540,7 @@ fn deployment_folder(
     let deployed = state.map(|state| state.join(DEPLOYED));
     match deployed.filter(|path| args.http.is_some() || path.is_dir()) {
         Some(path) => Ok(Some(DeploymentFolder::open(&path, true)?)),
-        None if args.apps.is_empty() => Err(Error::Usage(
+        None if args.apps.is_empty() && args.sql_postgres.is_none() => Err(Error::Usage(
             "there is no app to run: name one, or a folder of apps; or give --state DIR, and deploy \
              apps over HTTP (headwater deploy)"
                 .to_owned(),

@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use ::sql::{Answer, Engine, Format, Limits};
-use bytes::Bytes;
+use ::sql::{Answer, Engine, Format, Limits, Progress, Question};
 use serde_json::json;
 use server::client::Reply;
 use server::http::fault_json;
-use server::http::sql::{Sql, SqlAnswer, SqlEngine, SqlFormat, SqlRefusal};
+use server::http::sql::{
+    JobLimits, Sql, SqlAnswer, SqlBlock, SqlEngine, SqlFormat, SqlProgress, SqlQuestion, SqlRefusal,
+};
 
-use super::NO_STORE;
+use super::{NO_STORE, ServedSql};
 use crate::cli::sql::{SqlArgs, SqlLimitArgs, SqlOutput};
 use crate::search::Searching;
 
@@ -58,7 +60,7 @@ impl Folder {
         let mut answer = self.engine.ask(&self.dir, sql, format);
         while let Some(block) = answer.blocking_recv() {
             match block {
-                Ok(block) if write(&block) => {}
+                Ok(block) if write(&block.bytes) => {}
                 Ok(_) => return None,
                 Err(error) => return Some(refused(&error, name, sql, colour)),
             }
@@ -113,9 +115,12 @@ pub fn of_server(
     store: Option<&Path>,
     args: &SqlLimitArgs,
     search: &Searching,
-) -> anyhow::Result<Sql> {
+) -> anyhow::Result<ServedSql> {
     let Some(dir) = store else {
-        return Ok(Sql::absent(NO_STORE));
+        return Ok(ServedSql {
+            http: Sql::absent(NO_STORE),
+            rows: Err(NO_STORE),
+        });
     };
     let limits = Limits {
         memory: usize::try_from(args.sql_memory_limit).unwrap_or(usize::MAX),
@@ -123,40 +128,83 @@ pub fn of_server(
         rows: args.sql_max_rows,
         ..Limits::default()
     };
-    Ok(Sql::new(Arc::new(OfServer {
+    let engine = OfServer {
         engine: Engine::new(limits)?.with_search(search.of_sql()),
         dir: dir.to_owned(),
-    })))
+        job_time: args.sql_job_timeout,
+    };
+    let jobs = JobLimits {
+        bytes: args.sql_jobs_size,
+        age: args.sql_jobs_age,
+    };
+    let engine = Arc::new(engine);
+    Ok(ServedSql {
+        http: Sql::new(Arc::<OfServer>::clone(&engine), jobs),
+        rows: Ok(engine),
+    })
 }
 
-struct OfServer {
-    engine: Engine,
-    dir: PathBuf,
+pub(super) struct OfServer {
+    pub engine: Engine,
+    pub dir: PathBuf,
+    job_time: Duration,
 }
 
 impl SqlEngine for OfServer {
-    fn ask(&self, sql: &str, format: SqlFormat) -> Box<dyn SqlAnswer> {
-        let format = match format {
+    fn ask(&self, question: SqlQuestion) -> Box<dyn SqlAnswer> {
+        let format = match question.format {
             SqlFormat::Json => Format::Json,
             SqlFormat::Ndjson => Format::Ndjson,
             SqlFormat::Csv => Format::Csv,
             SqlFormat::Arrow => Format::Arrow,
             SqlFormat::Parquet => Format::Parquet,
         };
-        Box::new(Blocks(self.engine.ask(&self.dir, sql, format)))
+        Box::new(Blocks(self.engine.answer(Question {
+            store: self.dir.clone(),
+            sql: question.sql,
+            format,
+            page_rows: question.page_rows,
+            time: question.is_job.then_some(self.job_time),
+        })))
     }
 }
 
 struct Blocks(Answer);
 
 impl SqlAnswer for Blocks {
-    fn poll_block(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, SqlRefusal>>> {
-        let next = self.0.poll_recv(context);
-        next.map(|block| block.map(|block| block.map_err(refusal)))
+    fn poll_block(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<SqlBlock, SqlRefusal>>> {
+        let next = self.0.poll_block(context);
+        next.map(|block| {
+            let block = block?.map(|block| SqlBlock {
+                bytes: block.bytes,
+                rows: block.rows,
+                ends_page: block.ends_page,
+            });
+            Some(block.map_err(refusal))
+        })
+    }
+
+    fn progress(&self) -> Arc<dyn SqlProgress> {
+        Arc::new(Reading(self.0.progress()))
     }
 }
 
-fn refusal(error: ::sql::Error) -> SqlRefusal {
+struct Reading(Arc<Progress>);
+
+impl SqlProgress for Reading {
+    fn rows_read(&self) -> u64 {
+        self.0.rows_read()
+    }
+
+    fn rows_to_read(&self) -> Option<u64> {
+        self.0.rows_to_read()
+    }
+}
+
+pub(super) fn refusal(error: ::sql::Error) -> SqlRefusal {
     match error {
         ::sql::Error::Statement(fault) => SqlRefusal::Statement(fault),
         ::sql::Error::Limit(message) => SqlRefusal::Rows(message),

@@ -7,7 +7,7 @@ use server::client::Reply;
 use server::http::sql::Sql;
 use server::scripts::ScriptDefinition;
 
-use super::{NO_STORE, Ran};
+use super::{NO_STORE, Ran, ServedSql};
 use crate::cli::sql::{ScriptArgs, SqlArgs, SqlLimitArgs, SqlOutput};
 use crate::search::Searching;
 
@@ -76,6 +76,14 @@ impl ScriptFiles {
 
 /// # Errors
 /// None.
-pub fn of_server(store: Option<&Path>, _: &SqlLimitArgs, _: &Searching) -> anyhow::Result<Sql> {
-    Ok(Sql::absent(if store.is_some() { LACKS } else { NO_STORE }))
+pub fn of_server(
+    store: Option<&Path>,
+    _: &SqlLimitArgs,
+    _: &Searching,
+) -> anyhow::Result<ServedSql> {
+    let why = if store.is_some() { LACKS } else { NO_STORE };
+    Ok(ServedSql {
+        http: Sql::absent(why),
+        rows: Err(why),
+    })
 }

@@ -344,12 +344,14 @@ fn changes_are_in_the_audit_log_and_a_removed_user_is_out_at_once() {
     assert_eq!(running.stop().0, Some(0));
 }
 
-/// A key and a certificate for localhost, signed by itself.
 fn certificate(place: &Place, name: &str) -> [String; 2] {
-    let [certificate, key] = [
-        place.path(&format!("{name}.pem")),
-        place.path(&format!("{name}.key")),
-    ];
+    certificate_in(place.dir.path(), name)
+}
+
+/// A key and a certificate for localhost, signed by itself.
+pub(crate) fn certificate_in(dir: &Path, name: &str) -> [String; 2] {
+    let [certificate, key] = [format!("{name}.pem"), format!("{name}.key")]
+        .map(|name| dir.join(name).display().to_string());
     let made = Command::new("openssl")
         .args([
             "req",

@@ -468,7 +468,7 @@ fn rows_in_another_order_and_an_index_change_no_answer() {
 }
 
 /// Where a wheel of PyPI is, or can be put; `None` where it cannot be had.
-fn wheel(name: &str) -> Option<PathBuf> {
+pub(crate) fn wheel(name: &str) -> Option<PathBuf> {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("wheel-{name}"));
     let imports = || {
         let python = Command::new("python3")

@@ -66,6 +66,8 @@ mod secrets;
 mod send;
 mod service;
 mod sql;
+mod sql_jobs;
+mod sql_postgres;
 mod sqs;
 mod sse;
 mod statistics;

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::network::{Running, curl, eventually, free_port, piped, post_all, text};
 
-fn headwater(args: &[&str]) -> Output {
+pub(crate) fn headwater(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_headwater"))
         .args(args)
         .env_remove("HEADWATER_URL")
@@ -20,7 +20,7 @@ fn headwater(args: &[&str]) -> Output {
 
 /// Standard output of a command that went well.
 #[track_caller]
-fn done(output: &Output) -> String {
+pub(crate) fn done(output: &Output) -> String {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     text(&output.stdout)
@@ -28,7 +28,7 @@ fn done(output: &Output) -> String {
 
 /// Standard error of a command that did not.
 #[track_caller]
-fn failed(output: &Output, code: i32) -> String {
+pub(crate) fn failed(output: &Output, code: i32) -> String {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{said}");
     said
@@ -39,12 +39,12 @@ fn examples() -> PathBuf {
 }
 
 /// The readings of the example, in a store.
-struct Place {
+pub(crate) struct Place {
     dir: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Place {
+    pub(crate) fn new() -> Place {
         let dir = tempfile::tempdir().expect("a folder");
         let place = Place { dir };
         let app = examples().join("smart-home").display().to_string();
@@ -59,7 +59,7 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.dir.path().join(name).display().to_string()
     }
 

@@ -3,6 +3,7 @@
 //! Never here: HTTP (see [`crate::http`]).
 
 pub mod audit;
+mod door;
 mod limiter;
 pub(crate) mod logins;
 mod role;
@@ -11,6 +12,7 @@ pub mod users;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+pub use door::Door;
 pub use role::Role;
 
 /// Who sent a request, as far as it is known. Handlers find it among the extensions of the request.

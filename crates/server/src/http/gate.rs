@@ -33,8 +33,8 @@ pub(super) struct Change(pub String);
 
 /// Knows who may do what.
 pub(super) struct Gate {
-    pub logins: Logins,
-    pub audit: Audit,
+    pub logins: Arc<Logins>,
+    pub audit: Arc<Audit>,
     /// May anyone read the metrics?
     pub has_open_metrics: bool,
 }

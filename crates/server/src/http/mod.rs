@@ -34,8 +34,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::rustls::ServerConfig;
 
-use crate::access::audit::Audit;
-use crate::access::logins::Logins;
+use crate::access::Door;
 use crate::access::users::Users;
 use crate::ask::Asker;
 use crate::backups::Backups;
@@ -109,31 +108,35 @@ impl HttpOptions {
     /// # Errors
     /// [`Error::Usage`], with what to do; those of [`Users::read`].
     pub fn check(&self) -> Result<(), Error> {
-        let users = self
-            .users
-            .as_deref()
-            .map(Users::read)
-            .transpose()?
-            .flatten();
-        if self.is_insecure || self.address.ip().to_canonical().is_loopback() {
-            return Ok(());
-        }
-        let has_users = users.is_some_and(|users| !users.users.is_empty());
-        let lacks = match (has_users, self.tls.is_some()) {
-            (true, true) => return Ok(()),
-            (true, false) => {
-                "there is no TLS, so whoever is on the way can read tokens and passwords"
-            }
-            (false, true) => "nobody has to log in",
-            (false, false) => "nobody has to log in, and there is no TLS",
-        };
-        Err(Error::Usage(format!(
-            "--http {} would let anyone who can reach it read and change tables: {lacks}. One of three: \
-             listen on 127.0.0.1, behind a proxy that authenticates; or add users (headwater users add NAME \
-             --role ROLE --state DIR) and give --http-cert and --http-key; or allow it as it is with --insecure",
-            self.address
-        )))
+        beyond_loopback(self, "--http", "read and change tables")
     }
+}
+
+/// Refuses an address beyond loopback unless there are users and TLS, or the operator allows it. `option` is what names
+/// the address, `what` what anybody could do there.
+pub(crate) fn beyond_loopback(
+    options: &HttpOptions,
+    option: &str,
+    what: &str,
+) -> Result<(), Error> {
+    let users = options.users.as_deref().map(Users::read);
+    let users = users.transpose()?.flatten();
+    if options.is_insecure || options.address.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    let has_users = users.is_some_and(|users| !users.users.is_empty());
+    let lacks = match (has_users, options.tls.is_some()) {
+        (true, true) => return Ok(()),
+        (true, false) => "there is no TLS, so whoever is on the way can read tokens and passwords",
+        (false, true) => "nobody has to log in",
+        (false, false) => "nobody has to log in, and there is no TLS",
+    };
+    Err(Error::Usage(format!(
+        "{option} {} would let anyone who can reach it {what}: {lacks}. One of three: \
+         listen on 127.0.0.1, behind a proxy that authenticates; or add users (headwater users add NAME \
+         --role ROLE --state DIR) and give --http-cert and --http-key; or allow it as it is with --insecure",
+        options.address
+    )))
 }
 
 /// Serves until dropped.
@@ -190,8 +193,8 @@ impl Drop for Http {
 ///
 /// # Errors
 /// [`Error::Usage`] as [`HttpOptions::check`]; [`Error::Listen`] if it cannot listen on the address.
-pub fn serve(options: &HttpOptions, services: Services) -> Result<Http, Error> {
-    serve_within(options, services, Limits::default())
+pub fn serve(options: &HttpOptions, door: Door, services: Services) -> Result<Http, Error> {
+    serve_within(options, door, services, Limits::default())
 }
 
 /// Notes each second how far all counters are, for the rates in `/status`.
@@ -203,7 +206,12 @@ async fn mark_rates(metrics: Arc<Metrics>) {
     }
 }
 
-fn serve_within(options: &HttpOptions, services: Services, limits: Limits) -> Result<Http, Error> {
+fn serve_within(
+    options: &HttpOptions,
+    door: Door,
+    services: Services,
+    limits: Limits,
+) -> Result<Http, Error> {
     options.check()?;
     let address = options.address;
     let refused = |cause: std::io::Error| Error::Listen {
@@ -221,8 +229,8 @@ fn serve_within(options: &HttpOptions, services: Services, limits: Limits) -> Re
     let guard = Guard::new(bound.ip(), options.hosts.clone());
     let metrics = Arc::clone(&services.metrics);
     let gate = Gate {
-        logins: Logins::new(options.users.clone())?,
-        audit: Audit::new(options.audit.as_deref()),
+        logins: door.logins,
+        audit: door.audit,
         has_open_metrics: options.has_open_metrics,
     };
     let needs_login = gate.logins.users().is_some();

@@ -32,6 +32,13 @@ pub(super) fn pipe() -> (PipeWriter, PipeBody) {
 }
 
 impl PipeWriter {
+    /// Sends bytes as a frame of their own, behind what was written before.
+    pub fn frame(&mut self, bytes: Bytes) -> io::Result<()> {
+        self.flush()?;
+        let sent = self.sender.blocking_send(Ok(bytes));
+        sent.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "the client has gone"))
+    }
+
     /// All of it has been written.
     pub fn end(mut self) -> io::Result<()> {
         self.flush()?;

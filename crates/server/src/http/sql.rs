@@ -1,7 +1,13 @@
 //! SQL over the event store at `POST /sql`. What answers it is handed in by the binary: the server knows no engine.
+//!
+//! A statement whose client goes away ends. One that nobody is to wait for is a job (see [`jobs`]).
+
+mod jobs;
+mod kept;
 
 use std::future::poll_fn;
 use std::io;
+use std::num::NonZero;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,6 +15,9 @@ use std::task::{Context, Poll};
 use hyper::body::{Body, Bytes, Frame};
 use lang::diagnostic::Diagnostic;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+pub use jobs::JobLimits;
+pub(super) use jobs::{Asked, Job, Jobs, NotBegun, Result as JobResult};
 
 /// Statements that are answered at a time; the others wait for their turn.
 const AT_ONCE: usize = 4;
@@ -34,15 +43,50 @@ pub enum SqlRefusal {
     Failed(String),
 }
 
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct SqlQuestion {
+    pub sql: String,
+    pub format: SqlFormat,
+    /// So many rows are a document of their own; without it all are one.
+    pub page_rows: Option<NonZero<usize>>,
+    /// It may take the time of a job, not that of a statement that somebody waits for.
+    pub is_job: bool,
+}
+
 /// Answers statements.
 pub trait SqlEngine: Send + Sync {
     /// Begins to answer one in the background; it ends when the answer is dropped.
-    fn ask(&self, sql: &str, format: SqlFormat) -> Box<dyn SqlAnswer>;
+    fn ask(&self, question: SqlQuestion) -> Box<dyn SqlAnswer>;
 }
 
-/// An answer as it comes. A block ends with a row where the format has lines.
+/// A part of an answer. It ends with a row where the format has lines.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SqlBlock {
+    pub bytes: Bytes,
+    /// Rows that are written since the block before.
+    pub rows: u64,
+    /// A document ends with it: the whole answer, or a page.
+    pub ends_page: bool,
+}
+
+/// An answer as it comes.
 pub trait SqlAnswer: Send {
-    fn poll_block(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, SqlRefusal>>>;
+    fn poll_block(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<SqlBlock, SqlRefusal>>>;
+
+    /// How far it is, also after it was dropped.
+    fn progress(&self) -> Arc<dyn SqlProgress>;
+}
+
+/// How far a statement is.
+pub trait SqlProgress: Send + Sync {
+    fn rows_read(&self) -> u64;
+
+    /// Rows that there are to read, where that is known; it may be done before.
+    fn rows_to_read(&self) -> Option<u64>;
 }
 
 /// The SQL of a server, if it has any.
@@ -50,13 +94,15 @@ pub trait SqlAnswer: Send {
 pub struct Sql {
     engine: Result<Arc<dyn SqlEngine>, &'static str>,
     turns: Arc<Semaphore>,
+    pub(super) jobs: Jobs,
 }
 
 impl Sql {
-    pub fn new(engine: Arc<dyn SqlEngine>) -> Sql {
+    pub fn new(engine: Arc<dyn SqlEngine>, jobs: JobLimits) -> Sql {
         Sql {
             engine: Ok(engine),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
+            jobs: Jobs::new(jobs),
         }
     }
 
@@ -65,14 +111,17 @@ impl Sql {
         Sql {
             engine: Err(why),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
+            jobs: Jobs::new(JobLimits::default()),
         }
     }
 
-    pub(super) fn engine(&self) -> Result<&dyn SqlEngine, &'static str> {
-        match &self.engine {
-            Ok(engine) => Ok(&**engine),
-            Err(why) => Err(*why),
-        }
+    pub(super) fn engine(&self) -> Result<Arc<dyn SqlEngine>, &'static str> {
+        self.engine.clone()
+    }
+
+    /// Statements that are answered at a time, by whatever door they come.
+    pub fn turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.turns)
     }
 
     pub(super) async fn turn(&self) -> OwnedSemaphorePermit {
@@ -97,7 +146,7 @@ impl AnswerBody {
     ) -> Result<AnswerBody, SqlRefusal> {
         let first = poll_fn(|context| answer.poll_block(context)).await;
         Ok(AnswerBody {
-            first: first.transpose()?,
+            first: first.transpose()?.map(|block| block.bytes),
             rest: answer,
             _turn: turn,
         })
@@ -118,12 +167,16 @@ impl Body for AnswerBody {
         }
         body.rest.poll_block(context).map(|block| {
             let block = block?;
-            Some(block.map(Frame::data).map_err(|refusal| {
-                let cause = refusal.message();
-                tracing::warn!(cause, "an answer in SQL was broken off");
-                // The client sees a body that ends too early.
-                io::Error::other(cause)
-            }))
+            Some(
+                block
+                    .map(|block| Frame::data(block.bytes))
+                    .map_err(|refusal| {
+                        let cause = refusal.message();
+                        tracing::warn!(cause, "an answer in SQL was broken off");
+                        // The client sees a body that ends too early.
+                        io::Error::other(cause)
+                    }),
+            )
         })
     }
 }

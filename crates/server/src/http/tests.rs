@@ -40,7 +40,8 @@ fn options(address: &str) -> HttpOptions {
 }
 
 fn start(limits: Limits) -> Http {
-    serve_within(&options("127.0.0.1:0"), services(), limits).expect("a free port")
+    let door = Door::new(None, None).expect("no users");
+    serve_within(&options("127.0.0.1:0"), door, services(), limits).expect("a free port")
 }
 
 /// Sends it as it is, and reads until the server closes.
@@ -87,7 +88,8 @@ fn metrics_and_readiness_are_served() {
     assert!(ask(&http, &put).contains("\r\nallow: POST\r\n"));
     let head = ask(&http, &format!("HEAD /ready HTTP/1.1\r\n{head}"));
     assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"));
-    let taken = serve(&options(&http.address().to_string()), services());
+    let door = Door::new(None, None).expect("no users");
+    let taken = serve(&options(&http.address().to_string()), door, services());
     assert!(matches!(taken, Err(Error::Listen { .. })));
 }
 

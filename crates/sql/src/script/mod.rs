@@ -515,7 +515,7 @@ impl Session {
         let (sql, words) = (piece.text.clone(), known.clone());
         // Planning does not give way: beside it the time is watched.
         let planned = tokio::spawn(async move { begun(&context, statement, &sql, &words).await });
-        let mut stream = planned.await.map_err(defect)??;
+        let mut stream = planned.await.map_err(defect)??.rows;
         let failed = |error| translated(&error, &piece.text, &known);
         let wanted = match &target {
             Target::Answer => None,

@@ -8,6 +8,7 @@ use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::json;
 
 use super::*;
+use crate::Question;
 
 fn stored() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a folder");
@@ -134,4 +135,65 @@ fn an_answer_without_rows_has_its_columns() {
     let parquet = bytes::Bytes::from(answer(Format::Parquet));
     let reader = ParquetRecordBatchReaderBuilder::try_new(parquet).expect("a file");
     assert_eq!(reader.schema().fields().len(), 2);
+}
+
+#[test]
+fn pages_are_whole_documents_of_so_many_rows() {
+    let (dir, engine) = (stored(), engine());
+    let pages = |sql: &str, format: Format, page_rows: usize| {
+        let mut answer = engine.answer(Question {
+            store: dir.path().to_owned(),
+            sql: sql.to_owned(),
+            format,
+            page_rows: std::num::NonZero::new(page_rows),
+            time: None,
+        });
+        let (mut pages, mut open, mut rows) = (Vec::new(), Vec::new(), 0);
+        while let Some(block) = answer.blocking_recv() {
+            let block = block.expect("answered");
+            open.extend_from_slice(&block.bytes);
+            rows += block.rows;
+            if block.ends_page {
+                pages.push(String::from_utf8_lossy(&std::mem::take(&mut open)).into_owned());
+            }
+        }
+        assert!(open.is_empty(), "the last page ends as well");
+        (pages, rows)
+    };
+    let sql = "select k from t order by k";
+    let (of_two, rows) = pages(sql, Format::Csv, 2);
+    assert_eq!(
+        (&of_two[..], rows),
+        (&["k\n1\n2\n".to_owned(), "k\n\n".to_owned()][..], 3)
+    );
+    // As many as there are: no empty page behind it.
+    assert_eq!(pages(sql, Format::Csv, 3).0.len(), 1);
+    let (none, rows) = pages("select k from t where false", Format::Csv, 2);
+    assert_eq!((&none[..], rows), (&["k\n".to_owned()][..], 0));
+    for page in pages(sql, Format::Json, 1).0 {
+        let json: Json = serde_json::from_str(&page).expect("JSON");
+        assert_eq!(json["records"].as_array().map(Vec::len), Some(1));
+    }
+    let (many, rows) = pages(
+        "select * from generate_series(1, 100000)",
+        Format::Csv,
+        30_000,
+    );
+    assert_eq!((many.len(), rows), (4, 100_000));
+}
+
+#[test]
+fn a_statement_says_how_many_rows_it_has_read() {
+    let (dir, engine) = (stored(), engine());
+    let mut answer = engine.ask(
+        dir.path(),
+        "select count(distinct name) from t",
+        Format::Csv,
+    );
+    let progress = answer.progress();
+    while answer.blocking_recv().is_some() {}
+    assert_eq!(
+        (progress.rows_read(), progress.rows_to_read()),
+        (3, Some(3))
+    );
 }

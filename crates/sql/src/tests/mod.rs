@@ -4,6 +4,7 @@ mod answers;
 mod errors;
 mod formats;
 mod limits;
+mod postgres;
 mod pruning;
 mod scripts;
 mod texts;
@@ -167,7 +168,7 @@ pub(super) fn bytes(
     let mut answer = engine.ask(dir, sql, format);
     let mut all = Vec::new();
     while let Some(block) = answer.blocking_recv() {
-        all.extend_from_slice(&block?);
+        all.extend_from_slice(&block?.bytes);
     }
     Ok(all)
 }

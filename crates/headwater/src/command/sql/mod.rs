@@ -1,7 +1,7 @@
 //! `headwater sql`: statements over the tables of an event store, in its folder or through a server.
 
+mod jobs;
 mod script;
-mod statements;
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write};
 use std::path::Path;
@@ -10,8 +10,8 @@ use anyhow::Context as _;
 use serde_json::Value as Json;
 use server::Error;
 use server::client::{Client, Reply};
+use server::statements::statements;
 
-use self::statements::statements;
 use super::query::answer_text;
 use super::reply::print_reply;
 use crate::cli::sql::{SqlArgs, SqlOutput};
@@ -24,6 +24,9 @@ const TEXT_MAX: u64 = 1 << 20;
 pub fn run(args: &SqlArgs, output: &Output) -> anyhow::Result<u8> {
     if let (Some(script), Some(dir)) = (&args.script, &args.store) {
         return script::run(args, script, dir, output);
+    }
+    if let Some(code) = jobs::run(args, output)? {
+        return Ok(code);
     }
     let asked = match &args.store {
         Some(dir) => Asked::Folder(Folder::open(dir, args)?),
