@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 
@@ -113,9 +114,11 @@ impl Watch {
             let child = command.spawn();
             child.context("cannot start 'perf'; it is in Debian's package linux-perf")
         };
+        let stat = spawn(&["stat", "-x", ",", "-e", &events], &counts)?;
+        settle(&process);
         Ok(Watch {
             record: spawn(&["record", "-q", "-g", "-F", HERTZ], &data)?,
-            stat: spawn(&["stat", "-x", ",", "-e", &events], &counts)?,
+            stat,
             data,
             counts,
         })
@@ -155,6 +158,24 @@ impl Watch {
             "'perf' has taken no samples; see /proc/sys/kernel/perf_event_paranoid"
         );
         Ok(profile)
+    }
+}
+
+/// Waits until a process starts no more threads: `perf record` watches those that it finds.
+fn settle(process: &str) {
+    const STEP: Duration = Duration::from_millis(20);
+    const STEPS_MAX: usize = 100;
+    const STEPS_ALIKE: usize = 5;
+    let tasks = format!("/proc/{process}/task");
+    let (mut threads, mut alike) = (0, 0);
+    for _ in 0..STEPS_MAX {
+        let now = std::fs::read_dir(&tasks).map_or(0, Iterator::count);
+        alike = if now == threads { alike + 1 } else { 0 };
+        threads = now;
+        if alike >= STEPS_ALIKE && threads > 1 {
+            return;
+        }
+        std::thread::park_timeout(STEP);
     }
 }
 

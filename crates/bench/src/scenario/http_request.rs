@@ -62,7 +62,9 @@ impl Scenario for HttpRequest {
             1 => {
                 "HttpRequestResponse: an event posted, a request made of it, the answer read back as an event"
             }
-            _ => "HttpRequestResponse, whose requests leave 16 at a time, by 'max.pipelined.requests'",
+            _ => {
+                "HttpRequestResponse, whose requests leave 16 at a time, by 'max.pipelined.requests'"
+            }
         }
     }
 
