@@ -34,6 +34,9 @@ use rows::RowEncoder;
 /// The number of the type `text`.
 const TEXT: u32 = 25;
 
+/// Parameters of which is tried whether nothing but themselves says their type.
+const ALONE_MAX: usize = 8;
+
 /// A column of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Column {
@@ -243,6 +246,11 @@ async fn description(opened: &Opened, sql: &str, types: &[u32]) -> Result<Descri
     let mut types = types.to_vec();
     let count = parameters::count(sql, &statement)?;
     types.resize(count.max(types.len()), 0);
+    for (at, ty) in parameters::hints(&statement) {
+        if let Some(unknown) = types.get_mut(at - 1).filter(|ty| **ty == 0) {
+            *unknown = ty;
+        }
+    }
     let plan = |types: Vec<u32>| {
         let mut statement = statement.clone();
         async move {
@@ -258,7 +266,21 @@ async fn description(opened: &Opened, sql: &str, types: &[u32]) -> Result<Descri
         });
     }
     // What a parameter is compared with says its type; what nothing says is a text.
-    if let Ok((_, inferred)) = plan(types.clone()).await {
+    let mut planned = plan(types.clone()).await;
+    // One that stands alone keeps the others from being known.
+    let unknown = (0..types.len()).filter(|at| types[*at] == 0);
+    for at in unknown.take(ALONE_MAX).collect::<Vec<_>>() {
+        if planned.is_ok() {
+            break;
+        }
+        let mut some = types.clone();
+        some[at] = TEXT;
+        planned = plan(some.clone()).await;
+        if planned.is_ok() {
+            types = some;
+        }
+    }
+    if let Ok((_, inferred)) = planned {
         for (at, ty) in types.iter_mut().enumerate().filter(|(_, ty)| **ty == 0) {
             let name = format!("${}", at + 1);
             let found = inferred.iter().find(|(known, _)| *known == name);

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, ExactNumberInfo, Expr, Statement, TimezoneInfo, Value, Visit, VisitMut,
-    Visitor, VisitorMut,
+    CastKind, DataType, ExactNumberInfo, Expr, LimitClause, Query, Statement, TimezoneInfo, Value,
+    Visit, VisitMut, Visitor, VisitorMut,
 };
 use lang::span::Span;
 
@@ -53,6 +53,64 @@ pub(super) fn count(sql: &str, statement: &ParsedStatement) -> Result<usize, Err
         let span = Span::new(at as u32, (at + name.len()) as u32);
         let help = format!("parameters are $1 to ${COUNT_MAX}");
         wrong(format!("'{name}' is no parameter"), span, Some(help))
+    })
+}
+
+/// What a statement itself says of the types of its parameters: by casts, and where rows are counted.
+pub(super) fn hints(statement: &ParsedStatement) -> HashMap<usize, u32> {
+    struct Hints(HashMap<usize, u32>);
+
+    impl Visitor for Hints {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
+                let offset = offset.iter().map(|offset| &offset.value);
+                let counts = limit.iter().chain(offset);
+                for at in counts.filter_map(placeholder).filter_map(number) {
+                    self.0.insert(at, 20);
+                }
+            }
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            if let Expr::Cast {
+                expr, data_type, ..
+            } = expr
+                && let Some(at) = placeholder(expr).and_then(number)
+                && let Some(oid) = oid_of(data_type)
+            {
+                self.0.insert(at, oid);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+
+    let mut hints = Hints(HashMap::new());
+    if let Some(ast) = inner(statement) {
+        // Nothing in it breaks off.
+        let _ = Visit::visit(ast, &mut hints);
+    }
+    hints.0
+}
+
+/// The number of a type that is written in a cast.
+fn oid_of(ty: &DataType) -> Option<u32> {
+    Some(match ty {
+        DataType::Boolean | DataType::Bool => 16,
+        DataType::Bytea => 17,
+        DataType::BigInt(_) | DataType::Int8(_) => 20,
+        DataType::SmallInt(_) | DataType::Int2(_) => 21,
+        DataType::Integer(_) | DataType::Int(_) | DataType::Int4(_) => 23,
+        DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_) => 25,
+        DataType::Real | DataType::Float4 => 700,
+        DataType::DoublePrecision | DataType::Double(_) | DataType::Float8 => 701,
+        DataType::Date => 1082,
+        DataType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => 1114,
+        DataType::Timestamp(..) => 1184,
+        DataType::Numeric(_) | DataType::Decimal(_) => 1700,
+        _ => return None,
     })
 }
 
