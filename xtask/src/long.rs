@@ -62,6 +62,11 @@ const PARTS: &[Part] = &[
         steps: schemathesis,
     },
     Part {
+        name: "autobahn",
+        about: "the Autobahn test suite against the gateway's WebSocket, its proxy and our client",
+        steps: autobahn,
+    },
+    Part {
         name: "packages",
         about: "the files of a release: built, installed, started, upgraded",
         steps: packages,
@@ -256,6 +261,13 @@ fn schemathesis(_: &Options) -> anyhow::Result<Steps> {
         return Ok(Steps::Skip("'python3' is not installed".into()));
     }
     Ok(one(xtask(&["schemathesis"])?))
+}
+
+fn autobahn(_: &Options) -> anyhow::Result<Steps> {
+    if !crate::gateway::has_autobahn() {
+        return Ok(Steps::Skip("Autobahn needs CPython 2.7".into()));
+    }
+    Ok(one(xtask(&["gateway", "autobahn"])?))
 }
 
 fn packages(_: &Options) -> anyhow::Result<Steps> {

@@ -77,7 +77,7 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "gateway",
-        "[ROW|LETTER] [--json] [--list]: each rule of the gateway's protocols by its number, and what its tests show",
+        "[ROW|LETTER] [--json] [--list] | autobahn [CASE…] [--sample]: each rule of the gateway's protocols by its number, and what its tests show; or the Autobahn test suite",
         gateway::run,
     ),
     (

@@ -70,6 +70,7 @@ fn attachment(
         plans: list("plans"),
         history_events: history_events.transpose()?,
         slow: settings.text("slow").map(|text| text.trim().to_owned()),
+        compression: protocol == Protocol::WebSocket && settings.flag("compression"),
     })
 }
 

@@ -156,6 +156,7 @@ impl Gateway {
 
     /// Speaks TLS with those who connect from now on.
     pub fn set_tls(&self, tls: ServerTls) {
+        let tls = tls.speaking_any(&[b"h2", b"http/1.1"]);
         *self.tls.write().unwrap_or_else(PoisonError::into_inner) = Some(tls);
     }
 
@@ -490,6 +491,7 @@ fn add(api: &mut Api, attachment: &Attachment, direction: Direction) {
             Protocol::WebSocket => protocols.websocket = true,
         }
         protocols.http |= direction == Direction::In;
+        api.compression |= attachment.compression;
     }
     let Ok(address) = Address::parse(&attachment.topic) else {
         return;
@@ -712,6 +714,7 @@ mod tests {
             plans: Vec::new(),
             history_events: None,
             slow: None,
+            compression: false,
         }
     }
 

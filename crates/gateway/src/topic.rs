@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use connect::net::Ingress;
 use connect::net::gateway::Protocol;
+use hyper::header::HeaderValue;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -13,7 +14,7 @@ use crate::model::{History, Slow};
 use crate::ring::{End, Ring};
 
 /// Addresses of one topic that are held.
-const ADDRESSES_MAX: usize = 10_000;
+pub(crate) const ADDRESSES_MAX: usize = 10_000;
 
 /// Bytes of all addresses of a topic.
 const TOPIC_BYTES_MAX: usize = 64 << 20;
@@ -29,6 +30,8 @@ pub(crate) struct TopicState {
     bytes: Arc<AtomicUsize>,
     /// Told when a source takes what is published.
     inlet_came: Notify,
+    /// By the parameters of its addresses; locked while one of them is fetched, so that they come in their order.
+    pub fetched: tokio::sync::Mutex<HashMap<Box<[String]>, Fetched>>,
 }
 
 #[derive(Default)]
@@ -43,6 +46,14 @@ struct Inner {
     /// Parameters of addresses whose backend is listened to.
     upstreams: HashSet<Box<[String]>>,
     end: Option<End>,
+}
+
+/// What a backend had when it was last fetched from.
+#[derive(Clone)]
+pub(crate) struct Fetched {
+    pub tag: Option<HeaderValue>,
+    pub modified: Option<HeaderValue>,
+    pub digest: Vec<u8>,
 }
 
 /// Where what is published goes.
@@ -83,6 +94,7 @@ impl TopicState {
             inner: Mutex::default(),
             bytes: Arc::default(),
             inlet_came: Notify::new(),
+            fetched: tokio::sync::Mutex::default(),
         }
     }
 

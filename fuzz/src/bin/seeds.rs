@@ -24,6 +24,9 @@ fn main() -> std::io::Result<()> {
     let seeds = headwater_search::fuzzing::SEEDS;
     let count = write(&fuzz.join("corpus/search_query"), seeds.iter().map(|text| text.as_bytes()))?;
     println!("search_query: {count} seeds");
+    let seeds = headwater_websocket::fuzzing::SEEDS;
+    let count = write(&fuzz.join("corpus/websocket"), seeds.iter().copied())?;
+    println!("websocket: {count} seeds");
     for (target, seeds) in headwater_connectors::decoders::SEEDS {
         let count = write(&fuzz.join("corpus").join(target), seeds.iter().copied())?;
         println!("{target}: {count} seeds");

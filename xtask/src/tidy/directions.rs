@@ -17,6 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("event", &[]),
     ("javatext", &[]),
     ("testservers", &[]),
+    ("websocket", &[]),
     ("lang", &["event"]),
     ("plan", &["event", "lang"]),
     ("check", &["event", "lang", "plan"]),
@@ -25,7 +26,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("databridge", &["event"]),
     (
         "connect",
-        &["databridge", "event", "javatext", "lang", "plan"],
+        &[
+            "databridge",
+            "event",
+            "javatext",
+            "lang",
+            "plan",
+            "websocket",
+        ],
     ),
     (
         "connectors",
@@ -100,7 +108,6 @@ const CLIENTS: &[&str] = &[
     "rumqttc",
     "rusqlite",
     "tiberius",
-    "tokio-tungstenite",
     "tonic",
 ];
 

@@ -39,6 +39,8 @@ pub struct Attachment {
     pub history_events: Option<usize>,
     /// `drop-oldest`, `latest`, `disconnect` or `wait`.
     pub slow: Option<String>,
+    /// Messages of WebSocket are compressed for clients that can.
+    pub compression: bool,
 }
 
 /// The topics of a server.

@@ -25,6 +25,7 @@ mod shared;
 pub mod testing;
 pub mod tls;
 mod traffic;
+pub mod websocket;
 pub mod websub;
 
 use std::future::Future;

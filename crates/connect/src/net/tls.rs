@@ -166,6 +166,13 @@ impl ServerTls {
         self
     }
 
+    /// Names the protocols that may be spoken inside, the preferred first.
+    pub fn speaking_any(mut self, protocols: &[&[u8]]) -> ServerTls {
+        let protocols = protocols.iter().map(|protocol| protocol.to_vec());
+        Arc::make_mut(&mut self.config).alpn_protocols = protocols.collect();
+        self
+    }
+
     /// Shakes hands with a client of a port, in bounded time.
     ///
     /// # Errors

@@ -4,12 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use tokio::sync::oneshot;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
-use tokio_tungstenite::tungstenite::handshake::client::Request;
 
-use super::session::{self, LEAVE, MESSAGE_BYTES_MAX, Session, Socket, said};
+use super::session::{self, LEAVE, MESSAGE_BYTES_MAX, Session, Socket};
 use super::{PATIENCE, Reads, idle, protocols};
 use connect::arrivals::Arrivals;
 use connect::component::{
@@ -18,6 +16,7 @@ use connect::component::{
 use connect::error::{Cause, Error};
 use connect::message::{Message, Sent, Undelivered};
 use connect::net::http_client::{add_headers, basic};
+use connect::net::websocket::{Ask, shake};
 use connect::net::{ClientTls, ClientTrust, InFlight, Ingress, Network, Receiver, dial_patient};
 use connect::option::Settings;
 use connect::url::{Url, decode};
@@ -29,8 +28,9 @@ struct Server {
     label: String,
     url: Url,
     tls: Option<ClientTls>,
-    protocols: Vec<String>,
+    /// Of the handshake, with the sub-protocols.
     headers: HeaderMap,
+    deflate: bool,
     idle: Option<Duration>,
     arrivals: Arc<Arrivals>,
 }
@@ -64,53 +64,49 @@ impl Server {
                 Some(ClientTls::trusting(settings, "TLS", trust)?)
             }
         };
+        let protocols = protocols(settings);
+        if !protocols.is_empty() {
+            let value = HeaderValue::from_str(&protocols.join(", ")).map_err(|_| {
+                settings.refused("option 'sub.protocol' has characters that no header can hold")
+            })?;
+            headers.insert(SEC_WEBSOCKET_PROTOCOL, value);
+        }
         let scheme = if url.is_tls { "wss" } else { "ws" };
-        let server = Server {
+        Ok(Server {
             label: format!("'{scheme}://{}{}'", url.authority(), url.path),
             url,
             tls,
-            protocols: protocols(settings),
             headers,
+            deflate: settings.flag("compression"),
             idle: idle(settings)?,
             arrivals: environment.shared.get(),
-        };
-        // What cannot be asked for is said before anything runs.
-        server.request().map_err(|cause| settings.refused(cause))?;
-        Ok(server)
-    }
-
-    /// The first request, with a key of its own.
-    fn request(&self) -> Result<Request, String> {
-        let scheme = if self.url.is_tls { "wss" } else { "ws" };
-        let url = format!("{scheme}://{}{}", self.url.host_header(), self.url.target());
-        let mut request = url
-            .into_client_request()
-            .map_err(|error| format!("cannot use option 'url': {}", said(&error)))?;
-        let headers = request.headers_mut();
-        headers.extend(self.headers.clone());
-        if !self.protocols.is_empty() {
-            let value = HeaderValue::from_str(&self.protocols.join(", "))
-                .map_err(|_| "option 'sub.protocol' has characters that no header can hold")?;
-            headers.insert("sec-websocket-protocol", value);
-        }
-        Ok(request)
+        })
     }
 
     async fn open(&self) -> Result<Socket, String> {
-        let request = self.request()?;
         let place = (self.url.host.as_str(), self.url.port);
         let line = dial_patient(place, PATIENCE, self.tls.as_ref());
         let line = session::heard(
             line.await.map_err(|error| error.to_string())?,
             &self.arrivals,
         );
-        let shaking =
-            tokio_tungstenite::client_async_with_config(request, line, Some(session::config()));
-        let shaken = tokio::time::timeout(PATIENCE, shaking).await;
-        let shaken = shaken.map_err(|_| session::late(PATIENCE).to_string())?;
-        shaken
-            .map(|(socket, _)| socket)
-            .map_err(|error| said(&error))
+        let ask = Ask {
+            url: &self.url,
+            headers: &self.headers,
+            message_max: MESSAGE_BYTES_MAX,
+            deflate: self.deflate,
+        };
+        let shaken = tokio::time::timeout(PATIENCE, shake(line, &ask)).await;
+        let (socket, answered) = shaken.map_err(|_| session::late(PATIENCE).to_string())??;
+        if answered.protocol.is_none()
+            && let Some(asked) = self.headers.get(SEC_WEBSOCKET_PROTOCOL)
+        {
+            let asked = String::from_utf8_lossy(asked.as_bytes());
+            return Err(format!(
+                "the server speaks none of the sub-protocols '{asked}'"
+            ));
+        }
+        Ok(socket)
     }
 
     fn unavailable(&self, cause: impl Into<Cause>) -> Error {
@@ -347,20 +343,13 @@ mod tests {
         ];
         let server = server("ws://anna:ge%3Aheim@h:8025/in?q=1", &options).expect("it can be");
         assert!(!server.label.contains("heim"), "{}", server.label);
-        let request = server.request().expect("it can be asked for");
-        assert_eq!(
-            request.uri().path_and_query().map(|t| t.as_str()),
-            Some("/in?q=1")
-        );
-        let header = |name: &str| request.headers().get(name).and_then(|v| v.to_str().ok());
-        assert_eq!(header("host"), Some("h:8025"));
+        assert_eq!(server.url.target(), "/in?q=1");
+        assert_eq!(server.url.host_header(), "h:8025");
+        let header = |name: &str| server.headers.get(name).and_then(|v| v.to_str().ok());
         assert_eq!(header("x-key"), Some("7"));
         assert_eq!(header("user-agent"), Some("me"));
         assert_eq!(header("sec-websocket-protocol"), Some("a, b"));
-        assert_eq!(request.headers()["authorization"], basic("anna", "ge:heim"));
-        let again = server.request().expect("it can be asked for");
-        let key = "sec-websocket-key";
-        assert_ne!(again.headers()[key], request.headers()[key]);
+        assert_eq!(server.headers["authorization"], basic("anna", "ge:heim"));
     }
 
     #[test]

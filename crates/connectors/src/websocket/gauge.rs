@@ -1,7 +1,7 @@
 //! What of a message has come: its bytes are of the server's budget, and it has its time.
 //!
-//! The protocol's library gathers a message before it shows it, so its line is watched. Bytes of the block
-//! in which the last message ended are not counted: fewer than the library reads at once.
+//! A message is gathered before it is shown, so its line is watched. Bytes of the block in which the last message
+//! ended are not counted: fewer than are read at once.
 
 use std::io;
 use std::pin::Pin;

@@ -1,6 +1,6 @@
 //! WebSocket, as client (`websocket`) and as server (`websocket-server`), each as source and sink.
 //!
-//! The frames are those of tokio-tungstenite, the connections are served by the threads of
+//! Handshakes and frames are those of [`connect::net::websocket`], the connections are served by the threads of
 //! [`connect::net`]. Promises: frames keep the order of their connection; the pong for a ping sent
 //! after the data confirms what the other side has read, and what is not confirmed when the
 //! connection ends is written again on the next one; a full app shows to the other side as a full

@@ -6,16 +6,13 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hyper::StatusCode;
+use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio_tungstenite::tungstenite::handshake::server::{
-    Callback, ErrorResponse, Request, Response,
-};
-use tokio_tungstenite::tungstenite::http::StatusCode;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::client::sendable;
-use super::session::{self, End, Session, Socket, said};
+use super::session::{self, End, MESSAGE_BYTES_MAX, Session, Socket};
 use super::{PATIENCE, Reads, idle, protocols};
 use crate::origin::Origins;
 use connect::answer::AnswerCounts;
@@ -25,6 +22,7 @@ use connect::component::{
 };
 use connect::error::Error;
 use connect::message::Message;
+use connect::net::websocket::{Code, Refusal, accept};
 use connect::net::{
     Clock, Crowd, InFlight, Ingress, Line, Listening, Network, Pace, Receiver, STOP_GRACE,
     ServerTls, SharedListener, SocketOptions, tell_if_open,
@@ -42,6 +40,7 @@ struct Port {
     number: u16,
     tls: Option<ServerTls>,
     protocols: Arc<[String]>,
+    deflate: bool,
     idle: Option<Duration>,
     arrivals: Arc<Arrivals>,
     origins: Origins,
@@ -76,6 +75,7 @@ impl Port {
             number,
             tls,
             protocols: protocols(settings).into(),
+            deflate: settings.flag("compression"),
             idle: idle(settings)?,
             arrivals: environment.shared.get(),
             origins: Origins::new(settings, environment),
@@ -91,11 +91,9 @@ impl Port {
                 None => Box::new(stream),
                 Some(tls) => Box::new(tls.accept(stream, &self.crowd).await?),
             };
-            let config = Some(session::config());
             let line = session::heard(line, &self.arrivals);
-            tokio_tungstenite::accept_hdr_async_with_config(line, Choice(self), config)
-                .await
-                .map_err(|error| io::Error::other(said(&error)))
+            let choose = |headers: &HeaderMap| self.choose(headers);
+            accept(line, MESSAGE_BYTES_MAX, self.deflate, choose).await
         };
         let mut clock = Clock::start(Pace {
             gap: None,
@@ -113,45 +111,29 @@ impl Port {
         }
     }
 
-    /// Names the first of our sub-protocols that the client speaks.
-    fn choose(&self, request: &Request, mut response: Response) -> Response {
-        const NAME: &str = "sec-websocket-protocol";
-        let asked = request.headers().get_all(NAME).iter();
+    /// Lets a client in, and names the first of our sub-protocols that it speaks.
+    fn choose(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Refusal> {
+        if let Some(origin) = headers.get(ORIGIN) {
+            let origin = origin.to_str().unwrap_or_default();
+            let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+            if !self.origins.allow(origin, host) {
+                let why = format!(
+                    "a page of '{origin}' may not connect: name its origin in 'allowed.origins'"
+                );
+                return Err(Refusal::new(StatusCode::FORBIDDEN, why));
+            }
+        }
+        let asked = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
         let asked: Vec<&str> = asked
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(',').map(str::trim))
             .collect();
         let chosen = self.protocols.iter().find(|p| asked.contains(&p.as_str()));
-        if let Some(Ok(value)) = chosen.map(|protocol| protocol.parse()) {
-            response.headers_mut().insert(NAME, value);
-        }
-        response
+        Ok(chosen.and_then(|protocol| protocol.parse().ok()))
     }
 
     fn unavailable(&self, cause: io::Error) -> Error {
         Error::listen(format!("{}:{}", self.host, self.number), cause)
-    }
-}
-
-/// Answers the handshake of a client.
-struct Choice<'a>(&'a Port);
-
-impl Callback for Choice<'_> {
-    fn on_request(self, request: &Request, response: Response) -> Result<Response, ErrorResponse> {
-        let headers = request.headers();
-        let of = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        if let Some(origin) = headers.get("origin") {
-            let origin = origin.to_str().unwrap_or_default();
-            if !self.0.origins.allow(origin, of("host")) {
-                let said = format!(
-                    "a page of '{origin}' may not connect: name its origin in 'allowed.origins'\n"
-                );
-                let mut refused = ErrorResponse::new(Some(said));
-                *refused.status_mut() = StatusCode::FORBIDDEN;
-                return Err(refused);
-            }
-        }
-        Ok(self.0.choose(request, response))
     }
 }
 
@@ -251,7 +233,7 @@ impl Reading {
             () = self.port.crowd.gives_way(|| gauge.since()) => {
                 self.port.arrivals.count_late();
                 let said = "a message was not complete, and half of the port's connections are taken";
-                End::Lost(said.to_owned(), Some(CloseCode::Policy))
+                End::Lost(said.to_owned(), Some(Code::POLICY))
             }
         };
         if let End::Lost(cause, _) = &end
@@ -422,16 +404,13 @@ mod tests {
         })
         .expect("it can be");
         let chosen = |asked: &[&str]| {
-            let mut request = Request::new(());
+            let mut headers = HeaderMap::new();
             for value in asked {
                 let value = value.parse().expect("a header");
-                request
-                    .headers_mut()
-                    .append("sec-websocket-protocol", value);
+                headers.append(SEC_WEBSOCKET_PROTOCOL, value);
             }
-            let response = port.choose(&request, Response::new(()));
-            let value = response.headers().get("sec-websocket-protocol").cloned();
-            value.map(|v| v.to_str().expect("text").to_owned())
+            let chosen = port.choose(&headers).expect("it is let in");
+            chosen.map(|value| value.to_str().expect("text").to_owned())
         };
         assert_eq!(chosen(&["a, c, b"]).as_deref(), Some("b"));
         assert_eq!(chosen(&["c", "a"]).as_deref(), Some("a"));

@@ -6,26 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt as _, StreamExt as _};
-use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{self, Message as Frame, Utf8Bytes};
 
 use super::Reads;
 use super::gauge::{Gauge, Gauged};
 use connect::arrivals::Arrivals;
 use connect::message::Sent;
+use connect::net::websocket::{self, Close, Code, Event, Fault, Kind, Opened, Unread};
 use connect::net::{Delivery, InFlight, Ingress, Line, Liveness, Number, Observed, QUIET};
 
 /// Longest message that is read or written.
 pub(super) const MESSAGE_BYTES_MAX: usize = 64 << 20;
-
-/// Bytes of a connection that are read, and written, at once.
-const BLOCK_BYTES: usize = 32 << 10;
 
 /// Frames that may wait to be written.
 const WAITING_MAX: usize = 64;
@@ -38,7 +29,8 @@ const UNASKED_BYTES_MAX: usize = 64 << 10;
 /// How long the last words may take.
 pub(super) const LEAVE: Duration = Duration::from_secs(2);
 
-pub(super) type Socket = WebSocketStream<Heard>;
+/// A connection whose handshake is done.
+pub(super) type Socket = Opened<Heard>;
 
 /// A line that is listened to.
 pub(super) type Heard = Observed<Gauged, Liveness>;
@@ -49,16 +41,15 @@ pub(super) fn heard(line: Box<dyn Line>, arrivals: &Arc<Arrivals>) -> Heard {
     Observed::new(Gauged::new(line, gauge), liveness)
 }
 
+/// What is to be written.
+enum Frame {
+    Message { kind: Kind, payload: Bytes },
+    Ping(Bytes),
+    Close(Close),
+}
+
 /// Frames on their way out.
 type Out = mpsc::Sender<Frame>;
-
-pub(super) fn config() -> WebSocketConfig {
-    WebSocketConfig::default()
-        .read_buffer_size(BLOCK_BYTES)
-        .write_buffer_size(BLOCK_BYTES)
-        .max_message_size(Some(MESSAGE_BYTES_MAX))
-        .max_frame_size(Some(MESSAGE_BYTES_MAX))
-}
 
 /// An open connection, taken apart.
 pub(super) struct Session {
@@ -72,18 +63,17 @@ pub(super) struct Session {
 impl Session {
     /// `idle`: the connection ends when no message passed for so long.
     pub fn new(socket: Socket, idle: Option<Duration>) -> Session {
-        let liveness = Arc::clone(socket.get_ref().observer());
-        let gauge = Arc::clone(socket.get_ref().line().gauge());
+        let liveness = Arc::clone(socket.line.observer());
+        let gauge = Arc::clone(socket.line.line().gauge());
         // The handshake is complete.
         gauge.done();
-        let (to, from) = socket.split();
+        let (from, to) = socket.split();
         let (out, frames) = mpsc::channel(WAITING_MAX);
         Session {
             reader: Reader {
                 from,
                 gauge: Arc::clone(&gauge),
                 goodbye: None,
-                is_closed: false,
             },
             gauge,
             writer: Writer { to, frames },
@@ -105,7 +95,7 @@ pub(super) enum End {
     /// No message passed for the time of `idle.timeout`.
     Idle(Duration),
     /// What is said of it, and how it is told to the other side where that still listens.
-    Lost(String, Option<CloseCode>),
+    Lost(String, Option<Code>),
 }
 
 impl End {
@@ -121,20 +111,17 @@ impl End {
     }
 
     /// The frame that tells the other side, and the end of its connection.
-    fn farewell(&self) -> Frame {
+    fn farewell(&self) -> Close {
         let code = match self {
-            End::Done | End::Idle(_) | End::Lost(_, None) => CloseCode::Normal,
+            End::Done | End::Idle(_) | End::Lost(_, None) => Code::NORMAL,
             End::Lost(_, Some(code)) => *code,
         };
         close(code)
     }
 }
 
-fn close(code: CloseCode) -> Frame {
-    Frame::Close(Some(CloseFrame {
-        code,
-        reason: Utf8Bytes::default(),
-    }))
+fn close(code: Code) -> Close {
+    Close::new(code, "")
 }
 
 /// When the other side was last heard, and when a message passed last.
@@ -196,137 +183,109 @@ enum Said {
 }
 
 struct Reader {
-    from: SplitStream<Socket>,
+    from: websocket::Reader<Heard>,
     gauge: Arc<Gauge>,
     /// Why the other side closes.
     goodbye: Option<String>,
-    is_closed: bool,
 }
 
 impl Reader {
     /// What is said next; nothing is lost where the wait is given up.
     async fn next(&mut self, pulse: &Pulse) -> Result<Said, End> {
         loop {
-            let frame = match self.from.next().await {
-                Some(Ok(frame)) => frame,
-                Some(Err(error)) => return Err(self.ended(error)),
-                None => return Err(self.ended(tungstenite::Error::ConnectionClosed)),
+            let event = match self.from.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => return Err(self.closed()),
+                Err(unread) => return Err(self.ended(unread)),
             };
-            match frame {
-                Frame::Text(text) => {
+            match event {
+                Event::Message { kind, payload } => {
                     pulse.passed();
                     return Ok(Said::Message {
-                        bytes: text.into(),
-                        is_text: true,
+                        bytes: payload,
+                        is_text: kind.is_text(),
                     });
                 }
-                Frame::Binary(bytes) => {
-                    pulse.passed();
-                    return Ok(Said::Message {
-                        bytes,
-                        is_text: false,
-                    });
-                }
-                Frame::Pong(number) => {
+                Event::Pong(number) => {
                     self.gauge.control(number.len());
                     if let Ok(number) = number.as_ref().try_into() {
                         return Ok(Said::Confirmed(Number::from_be_bytes(number)));
                     }
                 }
-                Frame::Close(reason) => {
-                    // Its answer is written by the next look, which is the last.
-                    self.is_closed = true;
-                    self.goodbye = Some(match reason {
-                        Some(CloseFrame { code, reason }) => format!("{code} {reason}"),
-                        None => String::new(),
-                    });
+                Event::Close(close) => {
+                    let reason = close.map(|close| close.reason);
+                    self.goodbye = Some(reason.unwrap_or_default());
+                    // Whoever closes is answered; a server that was answered ends the line.
+                    return Err(self.closed());
                 }
-                // The pong is written by the next look.
-                Frame::Ping(said) => self.gauge.control(said.len()),
-                Frame::Frame(_) => {}
+                Event::Ping(said) => self.gauge.control(said.len()),
             }
         }
     }
 
-    fn ended(&mut self, error: tungstenite::Error) -> End {
-        use tungstenite::Error;
+    fn closed(&mut self) -> End {
         let closed = "the other side has closed the connection";
-        match (error, self.goodbye.take()) {
-            (_, Some(reason)) if !reason.is_empty() => {
-                End::Lost(format!("{closed}: {}", reason.trim_end()), None)
-            }
-            (Error::ConnectionClosed | Error::AlreadyClosed, _) | (_, Some(_)) => {
-                End::Lost(closed.to_owned(), None)
-            }
-            (
-                Error::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake),
-                _,
-            ) => End::Lost("the connection has ended without a word".to_owned(), None),
-            (error @ Error::Capacity(_), _) => {
-                let said = format!("a message is longer than {MESSAGE_BYTES_MAX} bytes: {error}");
-                End::Lost(said, Some(CloseCode::Size))
-            }
-            (error @ Error::Utf8(_), _) => End::Lost(error.to_string(), Some(CloseCode::Invalid)),
-            (error @ Error::Protocol(_), _) => {
-                End::Lost(error.to_string(), Some(CloseCode::Protocol))
-            }
-            (error, _) => End::Lost(said(&error), None),
+        let reason = self.goodbye.take().unwrap_or_default();
+        match reason.trim_end() {
+            "" => End::Lost(closed.to_owned(), None),
+            reason => End::Lost(format!("{closed}: {reason}"), None),
         }
     }
 
-    /// Reads to the end, for so long as that may take: the other side answers our close.
-    async fn drain(&mut self) {
-        let draining = async { while let Some(Ok(_)) = self.from.next().await {} };
-        tokio::time::timeout(LEAVE, draining).await.ok();
-    }
-}
-
-/// An error of the library in the words of the system, where it is one of the system.
-pub(super) fn said(error: &tungstenite::Error) -> String {
-    match error {
-        tungstenite::Error::Io(error) => error.to_string(),
-        tungstenite::Error::Http(response) => {
-            format!("the handshake was answered {}", response.status())
+    fn ended(&mut self, unread: Unread) -> End {
+        match unread {
+            Unread::Fault(fault @ Fault::TooLong { .. }) => {
+                let said = format!("a message is longer than {MESSAGE_BYTES_MAX} bytes");
+                End::Lost(said, Some(fault.code()))
+            }
+            Unread::Fault(fault) => End::Lost(fault.to_string(), Some(fault.code())),
+            Unread::Gone => End::Lost("the connection has ended without a word".to_owned(), None),
+            Unread::Io(error) => End::Lost(error.to_string(), None),
         }
-        error => error.to_string(),
     }
 }
 
 struct Writer {
-    to: SplitSink<Socket, Frame>,
+    to: websocket::Writer<Heard>,
     frames: mpsc::Receiver<Frame>,
 }
 
 impl Writer {
-    /// As [`Writer::write`]; where that came to its end, or the other side has closed, the reader knows
-    /// why.
+    /// As [`Writer::write`]; where that came to its end, the reader knows why.
     async fn run(&mut self) -> End {
-        use tungstenite::Error;
-        use tungstenite::error::ProtocolError::SendAfterClosing;
         match self.write().await {
-            Ok(())
-            | Err(Error::ConnectionClosed | Error::AlreadyClosed)
-            | Err(Error::Protocol(SendAfterClosing)) => std::future::pending().await,
-            Err(error) => End::Lost(said(&error), None),
+            Ok(()) => std::future::pending().await,
+            Err(error) => End::Lost(error.to_string(), None),
         }
     }
 
     /// Writes what comes until nobody sends any more, or a close was written.
-    async fn write(&mut self) -> Result<(), tungstenite::Error> {
-        while let Some(mut frame) = self.frames.recv().await {
-            let mut is_last = frame.is_close();
-            self.to.feed(frame).await?;
+    async fn write(&mut self) -> io::Result<()> {
+        while let Some(frame) = self.frames.recv().await {
+            let mut is_last = self.queue(frame);
             while !is_last && let Ok(more) = self.frames.try_recv() {
-                frame = more;
-                is_last = frame.is_close();
-                self.to.feed(frame).await?;
+                is_last = self.queue(more);
             }
             self.to.flush().await?;
             if is_last {
                 return Ok(());
             }
         }
-        self.to.send(close(CloseCode::Normal)).await
+        self.to.close(Some(&close(Code::NORMAL)));
+        self.to.flush().await
+    }
+
+    /// Is it the last one?
+    fn queue(&mut self, frame: Frame) -> bool {
+        match frame {
+            Frame::Message { kind, payload } => self.to.message(kind, &payload),
+            Frame::Ping(payload) => self.to.ping(&payload),
+            Frame::Close(close) => {
+                self.to.close(Some(&close));
+                return true;
+            }
+        }
+        false
     }
 }
 
@@ -334,31 +293,24 @@ impl Session {
     /// Says why it ends, and waits for the other side to end as well; in bounded time.
     pub async fn leave(self, end: &End) {
         let Session {
-            mut reader,
+            reader,
             mut writer,
             out,
             ..
         } = self;
-        out.try_send(end.farewell()).ok();
         drop(out);
-        let leaving = async {
-            let (said, ()) = tokio::join!(writer.write(), reader.drain());
-            // Whoever is gone hears nothing of it.
-            said.ok();
-            if let Ok(mut socket) = reader.from.reunite(writer.to) {
-                // What follows a fault is read and thrown away: a line that is closed with bytes unread
-                // is reset, and our last words with it.
-                let line = socket.get_mut();
-                line.shutdown().await.ok();
-                tokio::io::copy(line, &mut tokio::io::sink()).await.ok();
-            }
-        };
+        // What was queued before goes first.
+        while let Ok(frame) = writer.frames.try_recv() {
+            writer.queue(frame);
+        }
+        let farewell = end.farewell();
+        let leaving = websocket::leave(reader.from, writer.to, Some(&farewell));
         tokio::time::timeout(LEAVE, leaving).await.ok();
     }
 
     /// Has the other side said that it closes?
     pub fn is_closed_in_order(&self) -> bool {
-        self.reader.is_closed
+        self.reader.from.has_closed()
     }
 
     /// Hands over what the other side sends until the connection ends. When `leaving` has come the other
@@ -398,7 +350,7 @@ impl Session {
         };
         let going = async {
             leaving.await;
-            out.try_send(close(CloseCode::Away)).ok();
+            out.try_send(Frame::Close(close(Code::AWAY))).ok();
             tokio::time::sleep(grace).await;
         };
         tokio::select! {
@@ -407,7 +359,7 @@ impl Session {
             end = pulse.watch(out) => end,
             whole = gauge.late() => {
                 let said = format!("a message was not complete after {} s", whole.as_secs());
-                End::Lost(said, Some(CloseCode::Policy))
+                End::Lost(said, Some(Code::POLICY))
             }
             () = going => End::Done,
         }
@@ -493,12 +445,10 @@ async fn give(out: &Out, frame: Frame) {
 
 /// Text or binary, as the mapper gave it.
 fn frame(sent: &Sent) -> Frame {
-    match sent
-        .is_text
-        .then(|| Utf8Bytes::try_from(sent.payload.clone()))
-    {
-        Some(Ok(text)) => Frame::Text(text),
-        _ => Frame::Binary(sent.payload.clone()),
+    let is_text = sent.is_text && std::str::from_utf8(&sent.payload).is_ok();
+    Frame::Message {
+        kind: Kind::of(is_text),
+        payload: sent.payload.clone(),
     }
 }
 

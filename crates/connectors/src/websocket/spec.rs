@@ -25,6 +25,13 @@ const IDLE_TIMEOUT: OptionSpec = int(
 .unit("ms")
 .test(IDLE);
 
+const COMPRESSION: OptionSpec = bool(
+    "compression",
+    "false",
+    "Compresses messages (permessage-deflate, an extension) where the other side agrees; each stands for itself.",
+)
+.test("headwater::websocket::messages_are_compressed_where_both_sides_want_it");
+
 const CLIENT: &[OptionSpec] = &[
     text(
         "url",
@@ -39,6 +46,7 @@ const CLIENT: &[OptionSpec] = &[
     )
     .test(ORDER),
     list("headers", "Headers of the handshake, as `'k:v','k:v'`.").test(ORDER),
+    COMPRESSION,
     IDLE_TIMEOUT,
     text(
         "truststore.path",
@@ -57,7 +65,7 @@ const RULES: &[Rule] = &[
     api_spec::no_port(&["port"], &[Fact::Given("api"), Fact::Given("port")]),
 ];
 
-const fn server(test: &'static str) -> [OptionSpec; 16] {
+const fn server(test: &'static str) -> [OptionSpec; 17] {
     [
         api_spec::API,
         api_spec::VERSION,
@@ -76,6 +84,7 @@ const fn server(test: &'static str) -> [OptionSpec; 16] {
             "Sub-protocols that are spoken; the first that the client speaks as well is chosen.",
         )
         .test(test),
+        COMPRESSION,
         IDLE_TIMEOUT,
         list(
             "allowed.origins",

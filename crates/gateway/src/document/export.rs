@@ -281,6 +281,9 @@ fn own(api: &Api, shows_secrets: bool, notes: &mut Vec<String>) -> Json {
     if api.heartbeat != HEARTBEAT {
         own.insert("heartbeat".to_owned(), millis(api.heartbeat));
     }
+    if api.compression {
+        own.insert("compression".to_owned(), true.into());
+    }
     if api.message_max != MESSAGE_MAX {
         own.insert(
             "message-max".to_owned(),
@@ -323,6 +326,9 @@ fn hub(rules: &Rules, shows_secrets: bool) -> Json {
     let networks = rules.networks.networks();
     if !networks.is_empty() {
         own["callback-networks"] = networks.into();
+    }
+    if let Some(moved) = &rules.moved {
+        own["moved"] = moved.as_str().into();
     }
     if let Some(receiver) = &rules.receiver {
         own["receiver"] = receiver.to_json(shows_secrets);
@@ -421,11 +427,11 @@ components:
             "x-headwater: { issuers: [ own ] }\n",
             "x-headwater: { issuers: [ own ], context: /, protocols: [ ws ] }\n",
             "x-headwater: { issuers: [ own ], context: '/a/b c', default: false, protocols: [ sse, websub ], status: deprecated, websub: { receiver: { open: true } } }\n",
-            "x-headwater: { issuers: [ own ], protocols: [ http ], heartbeat: 3s, message-max: 64MB, origins: [ 'https://a.example', '*' ] }\n",
+            "x-headwater: { issuers: [ own ], protocols: [ http ], compression: true, heartbeat: 3s, message-max: 64MB, origins: [ 'https://a.example', '*' ] }\n",
             "x-headwater:
   issuers: [ { name: main, issuer: 'https://idp.example.com', algorithms: [ RS256, ES256 ] } ]
   plans: { AsyncGold: {}, Team: { events: [ 2000/s, 50000/day ], connections: 3 } }
-  websub: { digest: sha512, lease: { default: 90s, max: 30d }, retry: { over: 2h }, callback-networks: [ '10.0.0.0/8', '::1' ] }
+  websub: { digest: sha512, lease: { default: 90s, max: 30d }, retry: { over: 2h }, moved: 'https://b.example/hub', callback-networks: [ '10.0.0.0/8', '::1' ] }
   topics:
     /symbols/{symbol}: { stream: Ticks/TickStream, key: sym, slow: latest, history: { events: 10, age: 15min } }
     /orders: { backend: 'http://127.0.0.1:9000/orders?by=me', upstream: shared }

@@ -20,6 +20,7 @@ use crate::model::{
 use check::codes::api as code;
 
 const KEYS: &[&str] = &[
+    "compression",
     "context",
     "default",
     "heartbeat",
@@ -110,6 +111,20 @@ pub(super) fn read(
         api.heartbeat = time;
     }
     let size = |text: &str| size_text(text).filter(|bytes| (1..=MESSAGE_MAX).contains(bytes));
+    if let Some(node) = own.get("compression") {
+        match node.bool() {
+            Some(is_on) => api.compression = is_on,
+            None => {
+                let said = "'compression' is neither true nor false";
+                reader.say(fault(
+                    code::BAD_VALUE,
+                    said,
+                    node.span,
+                    "write true or false",
+                ));
+            }
+        }
+    }
     if let Some(bytes) = reader.parsed(own, "message-max", "a size up to 64MB", size) {
         api.message_max = bytes as usize;
     }

@@ -242,6 +242,10 @@ fn what_is_not_known_is_named_with_what_is_near() {
         "E1004: there is no algorithm 'none'",
     );
     check("  heartbeat: 0s\n", "E1004: 'heartbeat' is '0s'");
+    check(
+        "  compression: fast\n",
+        "E1004: 'compression' is neither true nor false",
+    );
     check("  context: '/{a}'\n", "E1004: 'context' is '/{a}'");
 }
 

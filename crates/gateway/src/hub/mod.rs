@@ -77,6 +77,8 @@ pub struct Hub {
     slow_max: usize,
     /// Verifications that may still begin.
     verifying: Arc<tokio::sync::Semaphore>,
+    /// Held while a subscription is counted and then taken: a plan allows no more than it says.
+    taking: Mutex<()>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -122,6 +124,7 @@ impl Hub {
             slow: AtomicUsize::new(0),
             slow_max: slow_max(),
             verifying: Arc::new(tokio::sync::Semaphore::new(verify::ASKED_MAX)),
+            taking: Mutex::default(),
         }))
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use connect::net::http_client::EgressPolicy;
 use connect::net::websub::{Digest, LEASE, LEASE_MAX};
+use connect::url::Url;
 use serde_json::{Map, Value};
 
 use super::receiver::Receiver;
@@ -18,7 +19,14 @@ use crate::document::duration;
 const OVER: Duration = Duration::from_secs(3 * 24 * 3600);
 const OVER_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
-const MEMBERS: [&str; 5] = ["callback-networks", "digest", "lease", "receiver", "retry"];
+const MEMBERS: [&str; 6] = [
+    "callback-networks",
+    "digest",
+    "lease",
+    "moved",
+    "receiver",
+    "retry",
+];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rules {
@@ -33,6 +41,8 @@ pub struct Rules {
     pub networks: EgressPolicy,
     /// Where events come in that are signed; `None`: nowhere.
     pub receiver: Option<Receiver>,
+    /// The hub that subscribers are sent to instead of this one; what they have here lasts to the end of its lease.
+    pub moved: Option<String>,
 }
 
 impl Default for Rules {
@@ -44,6 +54,7 @@ impl Default for Rules {
             over: OVER,
             networks: EgressPolicy::default(),
             receiver: None,
+            moved: None,
         }
     }
 }
@@ -95,6 +106,12 @@ impl Rules {
                     let receiver = Receiver::from_json(value);
                     let help = "write receiver: { secret: '…', digest: sha256 }";
                     rules.receiver = Some(receiver.map_err(|said| fault(said, help))?);
+                }
+                "moved" => {
+                    let url = value.as_str().filter(|text| Url::parse(text).is_some());
+                    let help = "write moved: 'https://hub.example/hub'";
+                    let wrong = || fault("'moved' is not an http or https URL", help);
+                    rules.moved = Some(url.ok_or_else(wrong)?.to_owned());
                 }
                 "callback-networks" => {
                     let list = value.as_array().map(Vec::as_slice).unwrap_or_default();

@@ -45,6 +45,8 @@ struct Callback {
     statuses: Mutex<VecDeque<u16>>,
     /// What it answers to a question, `{}` being the challenge; by default that.
     confirms: Mutex<Option<(u16, String)>>,
+    /// While somebody writes here it answers nothing.
+    silence: tokio::sync::RwLock<()>,
 }
 
 impl Callback {
@@ -81,6 +83,7 @@ impl Callback {
             let mut body = vec![0; length.unwrap_or_default()];
             stream.read_exact(&mut body).await?;
             got.body = String::from_utf8_lossy(&body).into_owned();
+            drop(self.silence.read().await);
             let is_question = got.head.starts_with("GET ");
             let (status, body) = match is_question {
                 true => {
@@ -548,6 +551,42 @@ fn a_plan_caps_subscriptions_and_events() {
             "held, not lost"
         );
         assert_eq!(callback.bodies(), ["0", "1", "2"]);
+    });
+}
+
+/// Two that are asked at the same time, where there is room for one.
+// rules: W13
+#[test]
+fn one_that_is_not_taken_after_all_is_told_so() {
+    block_on(async {
+        let server = Server::start(None, &local());
+        let mut api = Api::new("Ticks", "1.0.0", "");
+        api.plans = vec![("P".to_owned(), json!({"subscriptions": 1}))];
+        server.access.set_apis(&[api]);
+        let (callback, address) = Callback::start().await;
+        let silence = callback.silence.write().await;
+        let url = format!("http://{address}/?own=1");
+        for topic in ["/t", "/u"] {
+            let asked = server.asks(&form("subscribe", &url, topic)).await;
+            assert_eq!(asked, (202, String::new()));
+        }
+        drop(silence);
+        eventually("three questions", || callback.all(true).len() == 3).await;
+        let taken = server.hub.subscriptions().expect("read");
+        assert_eq!(taken.len(), 1);
+        let denied = callback.all(true).pop().expect("it is there").target;
+        let of = |name: &str| parameter(&denied, name);
+        assert_eq!(
+            (of("own"), of("hub.mode")),
+            ("1".to_owned(), "denied".to_owned())
+        );
+        let other = if taken[0].topic == "/t" { "/u" } else { "/t" };
+        assert_eq!(of("hub.topic"), other);
+        let reason = of("hub.reason").replace('+', " ");
+        assert!(reason.contains("1 active subscriptions"), "{reason}");
+        // The one that was taken may be renewed.
+        let renewed = server.asks(&form("subscribe", &url, &taken[0].topic)).await;
+        assert_eq!(renewed, (202, String::new()));
     });
 }
 

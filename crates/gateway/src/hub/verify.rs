@@ -144,15 +144,24 @@ impl Hub {
             tracing::warn!(callback, topic, mode, why, "{what}");
             return;
         }
-        let done: Result<(), HubError> = match intent.mode {
-            Mode::Subscribe => self.confirm(saved),
+        let done = match intent.mode {
+            Mode::Subscribe => self.take(saved),
             Mode::Unsubscribe => {
                 self.end(&saved.id);
-                Ok(())
+                Ok(Taken::Yes)
             }
         };
         match done {
-            Ok(()) => tracing::info!(callback, topic, mode, "subscription changed"),
+            Ok(Taken::Yes) => tracing::info!(callback, topic, mode, "subscription changed"),
+            Ok(Taken::No(why)) => {
+                tracing::warn!(
+                    callback,
+                    topic,
+                    why,
+                    "subscription denied after it was confirmed"
+                );
+                deny(&client, callback, topic, &why).await;
+            }
             Err(error) => {
                 tracing::error!(callback, topic, cause = %error, "cannot save a subscription; it does not count");
                 deny(
@@ -165,6 +174,25 @@ impl Hub {
             }
         }
     }
+}
+
+impl Hub {
+    /// Takes a subscription, where the plan has still room: others were confirmed since it was asked for.
+    fn take(&self, saved: Saved) -> Result<Taken, HubError> {
+        let _alone = super::lock(&self.taking);
+        if let Some(told) = self.over_plan(&saved, Mode::Subscribe) {
+            return Ok(Taken::No(told.reason.trim_end().to_owned()));
+        }
+        self.confirm(saved)?;
+        Ok(Taken::Yes)
+    }
+}
+
+/// What became of a subscription that was confirmed.
+enum Taken {
+    Yes,
+    /// Why not.
+    No(String),
 }
 
 fn saved_of(asking: &Asking<'_>, intent: &Intent, topic: String, rules: &Rules) -> Saved {

@@ -31,6 +31,8 @@ pub struct Api {
     pub origins: Origins,
     /// How often a stream without events shows that it is there.
     pub heartbeat: Duration,
+    /// Messages of WebSocket are compressed for clients and backends that can (permessage-deflate).
+    pub compression: bool,
     /// Longest payload that clients may publish, in bytes.
     pub message_max: usize,
     /// Whether clients may use it.
@@ -255,6 +257,7 @@ impl Api {
             hub: Rules::default(),
             origins: Origins::default(),
             heartbeat: HEARTBEAT,
+            compression: false,
             message_max: MESSAGE_MAX,
             status: Lifecycle::default(),
             file: file.to_owned(),

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use connect::net::events::write_data;
+use connect::net::websocket::{Kind, Shared};
 use tokio::sync::Notify;
 
 pub(crate) use id::EventId;
@@ -34,9 +35,8 @@ pub(crate) const SLOW_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Entry {
     /// As server-sent event, with its id.
     pub sse: Bytes,
-    /// As it was published; empty where it says that events are missing.
-    pub payload: Bytes,
-    pub is_text: bool,
+    /// As it was published, and as a message of WebSocket; empty where it says that events are missing.
+    pub message: Arc<Shared>,
     /// It stands for events that nobody has seen.
     pub is_gap: bool,
     at: Instant,
@@ -212,13 +212,14 @@ impl Ring {
         }
         let id = self.id(state.head());
         let sse = encode(id, payload, kind, is_gap);
-        let bytes = sse.len() + len;
+        let kind = Kind::of(is_text && std::str::from_utf8(payload).is_ok());
+        let message = Arc::new(Shared::new(kind, payload.clone()));
+        let bytes = sse.len() + message.held_max();
         state.bytes += bytes;
         self.topic_bytes.fetch_add(bytes, Ordering::Relaxed);
         state.entries.push_back(Entry {
             sse,
-            payload: payload.clone(),
-            is_text,
+            message,
             is_gap,
             at: now,
         });
@@ -244,7 +245,7 @@ impl Ring {
 
     fn evict(&self, state: &mut State) {
         if let Some(entry) = state.entries.pop_front() {
-            let bytes = entry.sse.len() + entry.payload.len();
+            let bytes = entry.sse.len() + entry.message.held_max();
             state.first += 1;
             state.bytes -= bytes;
             self.topic_bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -310,11 +311,6 @@ impl Ring {
     /// Takes back an [`Ring::end`].
     pub fn go_on(&self) {
         self.lock().end = None;
-    }
-
-    /// Only the newest matters to its readers.
-    pub fn is_latest(&self) -> bool {
-        self.slow == Slow::Latest
     }
 
     pub fn readers(&self) -> usize {

@@ -8,7 +8,9 @@
 mod access;
 mod answer;
 mod backend;
+mod fetch;
 mod held;
+mod http2;
 mod publish;
 mod receiver;
 mod shared;
@@ -160,6 +162,18 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
+    fn new(address: SocketAddr, is_tls: bool, outgoing: Arc<Outgoing>) -> Peer {
+        Peer {
+            address,
+            is_tls,
+            outgoing,
+            session: Mutex::default(),
+            held: held::Place::default(),
+            is_first: AtomicBool::new(true),
+            waits: Mutex::new(Some(Instant::now())),
+        }
+    }
+
     fn set_waits(&self, since: Option<Instant>) {
         *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
@@ -172,26 +186,39 @@ impl Peer {
 
 async fn serve(stream: TcpStream, port: Arc<Port>, stopped: watch::Receiver<bool>) -> ServedLine {
     let tls = port.gateway.tls();
-    let peer = Arc::new(Peer {
-        address: stream.peer_addr()?,
-        is_tls: tls.is_some(),
-        outgoing: Arc::default(),
-        session: Mutex::default(),
-        held: held::Place::default(),
-        is_first: AtomicBool::new(true),
-        waits: Mutex::new(Some(Instant::now())),
-    });
+    let peer = Arc::new(Peer::new(
+        stream.peer_addr()?,
+        tls.is_some(),
+        Arc::default(),
+    ));
     // One whose machine is gone takes nothing, and nobody would hear of it for many minutes.
     SockRef::from(&stream).set_tcp_user_timeout(Some(GONE_MAX))?;
     // In boxes, so that a held stream does not carry them along.
-    let own = stopped.clone();
+    let mut own = stopped.clone();
     let served = match tls {
-        None => Box::pin(serve_line(stream, &port, &peer, own)).await,
+        None => {
+            let (port, peer) = (&port, &peer);
+            let served = async move {
+                let begun = tokio::select! {
+                    begun = tokio::time::timeout(HEAD_MAX, http2::begins(&stream)) => begun??,
+                    () = port.crowd.gives_way(|| peer.waits()) => return Ok(None),
+                    _ = own.wait_for(|is_stopped| *is_stopped) => return Ok(None),
+                };
+                match begun {
+                    true => http2::serve(stream, port, peer, own).await.map(|()| None),
+                    false => serve_line(stream, port, peer, own).await,
+                }
+            };
+            Box::pin(served).await
+        }
         Some(tls) => {
             let (port, peer) = (&port, &peer);
             let served = async move {
                 let line = tls.accept(stream, &port.crowd).await?;
-                serve_line(line, port, peer, own).await
+                match line.get_ref().1.alpn_protocol() == Some(http2::ALPN) {
+                    true => http2::serve(line, port, peer, own).await.map(|()| None),
+                    false => serve_line(line, port, peer, own).await,
+                }
             };
             Box::pin(served).await
         }
@@ -373,7 +400,7 @@ async fn dispatch(
     let (topic, _) = &found.served.topics[found.topic];
     let can_hear = topic.subscribe.is_some() && protocols.sse;
     let can_publish = topic.publish.is_some() && protocols.http;
-    if websocket::is_asked(&request) {
+    if websocket::is_asked(&request) || http2::is_websocket(&request) {
         if protocols.websocket {
             return websocket::answer(request, found, port, peer).await;
         }

@@ -161,7 +161,7 @@ impl Events {
         let step = self.reader.poll_step(context, BATCH_BYTES, |entry| {
             if is_counted && !entry.is_gap {
                 // The ring is locked here, and a plan may have to be noted on disk.
-                entries.push((entry.sse.clone(), entry.payload.len()));
+                entries.push((entry.sse.clone(), entry.message.payload().len()));
                 return;
             }
             delivered += u64::from(!entry.is_gap);

@@ -1,6 +1,8 @@
 //! The WebSub hub of the gateway, with curl as publisher and subscriber, and a callback that a kill does not cost
 //! anything.
 
+use std::sync::{Arc, Mutex};
+
 use crate::network::gateway::Server;
 use crate::network::{Got, Stub, curl, eventually, free_port, ok};
 
@@ -127,5 +129,103 @@ fn a_callback_gets_what_is_published_also_over_a_kill() {
         listed.contains("delivered") && listed.contains("away"),
         "{listed}"
     );
+    server.run.stop();
+}
+
+const SITE: &str = "asyncapi: 2.6.0
+info: { title: Site, version: '1' }
+channels: { '/pages/{page}': { subscribe: {}, publish: {} }, /own: { subscribe: {}, publish: {} }, /read: { subscribe: {} } }
+x-headwater:
+  protocols: [ sse, websub ]
+  websub: { callback-networks: [ '127.0.0.1' ] }
+  topics: { '/pages/{page}': { backend: 'http://127.0.0.1:{port}/site/{page}' } }
+";
+
+// rules: W20
+#[test]
+fn a_topic_that_has_changed_is_fetched_and_delivered_where_it_is_new() {
+    let content = Arc::new(Mutex::new(String::new()));
+    let serving = Arc::clone(&content);
+    let site = Stub::start(free_port(), move |got| {
+        let content = serving.lock().expect("no panic").clone();
+        let tag = format!("ETag: \"{}\"", content.len());
+        if content.is_empty() {
+            "HTTP/1.1 500 no\r\nContent-Length: 0\r\n\r\n".to_owned()
+        } else if got.has(&format!("if-none-match: \"{}\"", content.len())) {
+            format!("HTTP/1.1 304 same\r\n{tag}\r\n\r\n")
+        } else {
+            let length = content.len();
+            format!(
+                "HTTP/1.1 200 OK\r\n{tag}\r\nContent-Type: text/html\r\nContent-Length: {length}\r\n\r\n{content}"
+            )
+        }
+    });
+    let callback = Stub::start(free_port(), confirming);
+    let document = SITE.replace("{port}", &site.port.to_string());
+    let server = Server::start(&[("site.yaml", &document)]);
+    let hub = server.url("/site/1");
+    let topic = format!("{hub}/pages/a");
+    let own = format!("hub.callback=http://127.0.0.1:{}/c", callback.port);
+    let (status, _) = curl(&[
+        "-d",
+        &own,
+        "-d",
+        "hub.mode=subscribe&hub.topic=/pages/a",
+        &hub,
+    ]);
+    assert_eq!(status, "202");
+    server.run.err_has("subscription changed", 1);
+    let publishes =
+        |named: &str| curl(&["-d", "hub.mode=publish", "--data-urlencode", named, &hub]);
+    let changes = |text: &str| text.clone_into(&mut content.lock().expect("no panic"));
+    let url = format!("hub.url={topic}");
+    changes("<p>one");
+    assert_eq!(publishes(&url), ("202".to_owned(), String::new()));
+    // The same is not delivered again, whether the site or the hub knows that.
+    assert_eq!(publishes(&url).1, "it has not changed\n");
+    changes("<p>three");
+    assert_eq!(publishes("hub.topic=/pages/a").0, "202");
+    eventually("both", || deliveries(&callback).len() == 2);
+    let got = deliveries(&callback);
+    assert_eq!(
+        (got[0].body.as_str(), got[1].body.as_str()),
+        ("<p>one", "<p>three")
+    );
+    assert!(got[1].has("content-type: text/html"), "{}", got[1].head);
+    assert!(
+        site.got()[1].has("if-none-match: \"6\""),
+        "{}",
+        site.got()[1].head
+    );
+    changes("");
+    assert_eq!(publishes(&url).0, "502");
+    server
+        .run
+        .err_has("cannot fetch a topic from its backend", 1);
+    for (named, status) in [
+        ("hub.topic=/nowhere", "404"),
+        ("hub.topic=/own", "400"),
+        ("hub.topic=/read", "403"),
+        ("foo=bar", "400"),
+    ] {
+        assert_eq!(publishes(named).0, status, "{named}");
+    }
+    server.run.stop();
+}
+
+// rules: W19
+#[test]
+fn a_hub_that_has_moved_sends_subscribers_on() {
+    let moved = "  websub: { moved: 'https://hub.example/b', callback-networks: [ '127.0.0.1' ] }";
+    let document = DOCUMENT.replace(
+        "  websub: { digest: sha384, callback-networks: [ '127.0.0.1' ] }",
+        moved,
+    );
+    assert!(document.contains("moved"));
+    let server = Server::start(&[("news.yaml", &document)]);
+    let form = "hub.mode=subscribe&hub.topic=/topics/a&hub.callback=http://127.0.0.1:1/";
+    let (status, head) = curl(&["-i", "-d", form, &server.url("/news/1.0.0")]);
+    assert_eq!(status, "308");
+    assert!(head.contains("location: https://hub.example/b"), "{head}");
     server.run.stop();
 }

@@ -33,6 +33,7 @@ mod eventstore;
 mod file_events;
 mod gateway;
 mod gateway_access;
+mod gateway_http2;
 mod gateway_import;
 mod gateway_manage;
 mod gateway_websub;

@@ -39,6 +39,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
+        if self.path.startswith("/to/"):
+            status, place = self.path[4:].split("/", 1)
+            self.send_response(int(status))
+            self.send_header("Location", place)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        if self.path == "/nothing":
+            self.send_response(204)
+            self.end_headers()
+            return
         kind = "text/html" if self.path == "/page" else "text/event-stream; charset=utf-8"
         self.send_response(200)
         self.send_header("Content-Type", kind)
@@ -128,6 +139,44 @@ fn append(apps: &Apps, rows: &str) {
 fn heard(listener: &Reader) -> Vec<String> {
     let rows = listener.data().into_iter();
     rows.filter(|row| !row.is_empty()).collect()
+}
+
+// rules: E10
+#[test]
+fn redirects_are_followed_and_204_is_the_end() {
+    let apps = Apps::new(free_port(), 0);
+    let Some(mut peer) = server(apps.port(), "anna:geheim") else {
+        return;
+    };
+    let own = format!("http://127.0.0.1:{}", apps.port());
+    let asks = |name: &str, url: &str| {
+        let app = READER.replace("http://127.0.0.1:{port}/events", url);
+        apps.write(
+            name,
+            &app,
+            "basic.auth.username='anna', basic.auth.password='geheim'",
+        )
+    };
+    for (count, status) in (1..).zip([301, 302, 307, 308]) {
+        let url = format!("{own}/to/{status}//events");
+        let run = Running::connected(&[&asks("reader", &url)], 1);
+        peer.has("open", count);
+        peer.say(&format!(r#"text "data: {count},a\n\n""#));
+        run.out_has(&format!("data=[{count}, a, , message, yes]"), 1);
+        run.stop();
+    }
+    // Another server is not told the login.
+    let other = format!("{own}/to/307/http://localhost:{}/events", apps.port());
+    let run = Running::start(&[&asks("other", &other)]);
+    run.err_has("it answered 401", 1);
+    run.stop();
+    let run = Running::start(&[&asks("see", &format!("{own}/to/303//events"))]);
+    run.err_has("it answered 303", 1);
+    run.stop();
+    let run = Running::start(&[&asks("nothing", &format!("{own}/nothing")), "--until-done"]);
+    let (code, summary) = run.end();
+    assert_eq!(code, Some(0), "{summary}");
+    assert_eq!(peer.lines("asked /nothing").len(), 1);
 }
 
 // shows: source sse open, resume, lost, bad

@@ -46,6 +46,7 @@ greeting = []
 async def serve(socket, path):
     headers = socket.request_headers
     print("open", path, headers.get("X-Key"), socket.subprotocol, flush=True)
+    print("extensions", ",".join(extension.name for extension in socket.extensions), flush=True)
     clients.add(socket)
     try:
         for text in greeting:
@@ -112,6 +113,7 @@ async def main():
     async with websockets.connect(url, ssl=context, subprotocols=names, ping_interval=None,
                                   max_size=None) as socket:
         print("open", socket.subprotocol, flush=True)
+        print("extensions", ",".join(extension.name for extension in socket.extensions), flush=True)
         async def read():
             try:
                 async for message in socket:
@@ -367,6 +369,52 @@ fn handshaken(port: u16) -> TcpStream {
     }
     assert!(head.starts_with(b"HTTP/1.1 101"));
     stream
+}
+
+// rules: S1, S2
+#[test]
+fn messages_are_compressed_where_both_sides_want_it() {
+    const ROWS: u64 = 500;
+    let Some((apps, peer)) = with_server(ROWS, &PLAIN) else {
+        return;
+    };
+    for options in ["compression='true'", ""] {
+        let run = Running::start(&[&sender(&apps, options, false), "--until-done"]);
+        let (code, summary) = run.end();
+        assert_eq!(code, Some(0), "{summary}");
+    }
+    assert_eq!(peer.lines("extensions "), ["permessage-deflate", ""]);
+    let rows: Vec<&str> = apps.rows.lines().collect();
+    assert_eq!(peer.lines("text:"), [rows.clone(), rows].concat());
+    drop(peer);
+
+    let receiving = apps.write("receiver", SERVER_RECEIVER, "compression='true'");
+    let run = Running::connected(&[&receiving], 1);
+    let url = format!("ws://127.0.0.1:{}/in", apps.port());
+    let mut client = client(&url, "", "").expect("the server was there");
+    client.has("extensions permessage-deflate", 1);
+    let long = "say it again, ".repeat(500);
+    client.say(&format!(
+        "text {{\"event\":{{\"n\":1,\"text\":\"{long}\"}}}}"
+    ));
+    eventually("the row", || apps.received() == format!("1,\"{long}\"\n"));
+    // One that does not offer it is let in as well.
+    let mut plain = handshaken(apps.port());
+    plain
+        .write_all(b"\xc1\x80\x00\x00\x00\x00")
+        .expect("it reads");
+    let mut told = [0; 4];
+    plain.read_exact(&mut told).expect("it answers");
+    assert_eq!(told, [0x88, 2, 0x03, 0xea], "a close that says 1002");
+    run.stop();
+
+    let sending = apps.write("sending", SERVER_SENDER, "compression='true'");
+    let run = Running::connected(&[&sending], 1);
+    let client = self::client(&url, "", "").expect("the server was there");
+    client.has("extensions permessage-deflate", 1);
+    append(&apps, &format!("1,{}\n", "again ".repeat(500)));
+    client.has(&format!("text:1,{}", "again ".repeat(500)), 1);
+    run.stop();
 }
 
 // shows: sink websocket-server open, order

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use event::Value;
 use hyper::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName,
+    HeaderValue, LOCATION,
 };
 use hyper::{Method, Response, StatusCode};
 use tokio::sync::oneshot;
@@ -26,6 +27,9 @@ use connect::url::Url;
 /// Signs of life that a living server may leave out, and what the next one may be late.
 const BEATS_MISSED: u32 = 3;
 const BEAT_LATE: Duration = Duration::from_millis(500);
+
+/// Redirects that are followed on the way to a stream.
+const REDIRECTS_MAX: usize = 5;
 
 const LAST_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -113,17 +117,26 @@ impl Source for SseSource {
         let ingress = Arc::clone(&self.receiver.ingress);
         let names = self.receiver.names.clone();
         let started = workers.wait_for(async move {
-            let response = remote.ask(last.get()).await?;
+            let Some(response) = remote.ask(last.get()).await? else {
+                return Ok(None);
+            };
             let reading = Reading {
                 ingress,
                 names,
                 headers: response.headers().clone(),
                 last,
             };
-            Ok::<_, io::Error>(tokio::spawn(reading.run(response.into_body(), leaving)))
+            let reading = reading.run(response.into_body(), leaving);
+            Ok::<_, io::Error>(Some(tokio::spawn(reading)))
         });
         let started = started.map_err(|e| self.unavailable(e))?;
-        let task = started.map_err(|e| self.unavailable(e))?;
+        let Some(task) = started.map_err(|e| self.unavailable(e))? else {
+            tracing::info!(
+                server = self.remote.label,
+                "the server answers that nothing follows (204); it is not asked again"
+            );
+            return Ok(Finished::Ended);
+        };
         link.report(Connection::Connected);
         let result = self.receiver.run(link);
         // Where the stream has ended by itself, nobody listens.
@@ -142,35 +155,88 @@ impl Source for SseSource {
 }
 
 impl Remote {
-    /// Asks for what follows an event; the head of the answer is there.
-    async fn ask(&self, last: Option<Arc<str>>) -> io::Result<Response<AnswerBody>> {
+    /// Asks for what follows an event, wherever redirects lead; the head of the answer is there. `None`: the server
+    /// has nothing more to say, and is not to be asked again (204).
+    async fn ask(&self, last: Option<Arc<str>>) -> io::Result<Option<Response<AnswerBody>>> {
         // One that no header can hold was none that a server could understand.
         let last = last.and_then(|id| HeaderValue::from_str(&id).ok());
-        let request = OutgoingRequest {
-            method: &Method::GET,
-            target: &self.client.request_target(&self.url)?,
-            headers: &self.headers,
-            extra: last.as_ref().map(|last| (LAST_ID, last)),
-            body: &[],
-            has_length: true,
-        };
-        let response = self.client.send(&self.url, &request).await?.response;
-        let kind = response.headers().get(CONTENT_TYPE);
-        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        if response.status() != StatusCode::OK {
-            let said = format!("it answered {}", response.status());
-            return Err(io::Error::other(said));
+        let mut elsewhere: Option<(Url, HeaderMap)> = None;
+        for _ in 0..=REDIRECTS_MAX {
+            let (url, headers) = match &elsewhere {
+                Some((url, headers)) => (url, headers),
+                None => (&self.url, &self.headers),
+            };
+            let request = OutgoingRequest {
+                method: &Method::GET,
+                target: &self.client.request_target(url)?,
+                headers,
+                extra: last.as_ref().map(|last| (LAST_ID, last)),
+                body: &[],
+                has_length: true,
+            };
+            let response = self.client.send(url, &request).await?.response;
+            let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 307 | 308);
+            if !is_redirect {
+                return judged(response);
+            }
+            let to = redirected(url, response.headers()).ok_or_else(|| {
+                let said = format!("it answered {} without a place to ask", response.status());
+                io::Error::other(said)
+            })?;
+            elsewhere = Some((to.clone(), self.headers_for(&to)?));
         }
-        let is_stream = kind
-            .split(';')
-            .next()
-            .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"));
-        match is_stream {
-            true => Ok(response),
-            false => Err(io::Error::other(format!(
-                "it answers with '{kind}', which is not an event stream"
-            ))),
+        let said = format!("it answered with more than {REDIRECTS_MAX} redirects");
+        Err(io::Error::other(said))
+    }
+
+    /// What another place is told: a login only where it is the same server.
+    fn headers_for(&self, to: &Url) -> io::Result<HeaderMap> {
+        let mut headers = self.headers.clone();
+        let host = HeaderValue::from_str(&to.host_header());
+        headers.insert(HOST, host.map_err(io::Error::other)?);
+        let is_same =
+            (to.is_tls, &to.host, to.port) == (self.url.is_tls, &self.url.host, self.url.port);
+        if !is_same {
+            headers.remove(AUTHORIZATION);
+            headers.remove(COOKIE);
         }
+        Ok(headers)
+    }
+}
+
+/// Where a redirect leads from a place: a URL, or a path of the same server.
+fn redirected(from: &Url, headers: &HeaderMap) -> Option<Url> {
+    let location = headers.get(LOCATION)?.to_str().ok()?;
+    if let Some(url) = Url::parse(location) {
+        // What was asked for in secret is not asked for in the clear.
+        return (url.is_tls || !from.is_tls).then_some(url);
+    }
+    let base = format!("{}://{}", from.scheme(), from.host_header());
+    match location.strip_prefix("//") {
+        Some(rest) => Url::parse(&format!("{}://{rest}", from.scheme())),
+        None if location.starts_with('/') => Url::parse(&format!("{base}{location}")),
+        None => None,
+    }
+}
+
+/// The answer, where it is a stream or says that none follows.
+fn judged(response: Response<AnswerBody>) -> io::Result<Option<Response<AnswerBody>>> {
+    match response.status() {
+        StatusCode::OK => {}
+        StatusCode::NO_CONTENT => return Ok(None),
+        status => return Err(io::Error::other(format!("it answered {status}"))),
+    }
+    let kind = response.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let is_stream = kind
+        .split(';')
+        .next()
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"));
+    match is_stream {
+        true => Ok(Some(response)),
+        false => Err(io::Error::other(format!(
+            "it answers with '{kind}', which is not an event stream"
+        ))),
     }
 }
 
@@ -246,6 +312,34 @@ impl Reading {
 mod tests {
     use super::*;
     use connect::net::testing;
+
+    // rules: E10
+    #[test]
+    fn redirects_lead_to_servers_and_paths() {
+        let to = |from: &str, location: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(LOCATION, location.parse().expect("it is a header"));
+            let url = redirected(&Url::parse(from)?, &headers)?;
+            Some(format!(
+                "{}://{}{}",
+                url.scheme(),
+                url.authority(),
+                url.target()
+            ))
+        };
+        let of = |from, location| to(from, location).unwrap_or_default();
+        assert_eq!(of("http://a/x", "http://b:1/y?z"), "http://b:1/y?z");
+        assert_eq!(of("http://a:9/x", "/y?z"), "http://a:9/y?z");
+        assert_eq!(of("https://a/x", "//b/y"), "https://b:443/y");
+        assert_eq!(of("http://a/x", "https://a/x"), "https://a:443/x");
+        for (from, location) in [
+            ("https://a/x", "http://a/x"),
+            ("http://a/x", "ftp://b/"),
+            ("http://a/x", "y"),
+        ] {
+            assert_eq!(to(from, location), None, "{location}");
+        }
+    }
 
     #[test]
     fn what_cannot_be_is_refused() {

@@ -7,48 +7,39 @@ mod own;
 mod proxy;
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use connect::net::gateway::Protocol;
+use connect::net::websocket::{
+    Agreed, Close, Code, Opened, Refusal, Role, Unread, answer_to, is_asked as is_upgrade, judge,
+};
 use hyper::body::Incoming;
 use hyper::header::{
-    CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
     SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Error, Utf8Bytes};
-
-use connect::net::gateway::Protocol;
 
 use super::answer::{Answer, empty, refused};
+use super::http2::is_websocket as is_in_stream;
 use super::{Peer, Port, access};
 use crate::gateway::{Found, Gateway};
 use crate::model::{Binding, Operation};
 
-/// Bytes of a connection that are read, and written, at once.
-const BLOCK_BYTES: usize = 8 << 10;
+/// Longest wait for the other side's part of a closing handshake.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// The line of a client.
+type ClientLine = TokioIo<Upgraded>;
 
 /// The socket of a client.
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
+type Socket = Opened<ClientLine>;
 
 /// Does a request ask for an upgrade to WebSocket?
 pub(super) fn is_asked(request: &Request<Incoming>) -> bool {
-    has_token(request.headers(), &UPGRADE, "websocket")
-}
-
-fn has_token(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
-    let values = headers.get_all(name).iter();
-    let mut tokens = values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    tokens.any(|token| token.trim().eq_ignore_ascii_case(wanted))
+    is_upgrade(request.headers())
 }
 
 pub(super) async fn answer(
@@ -58,8 +49,8 @@ pub(super) async fn answer(
     peer: &Arc<Peer>,
 ) -> Answer {
     let counts = &port.gateway.counts.refused;
-    let accept = match shake(&request) {
-        Ok(accept) => accept,
+    let accepted = match shake(&request) {
+        Ok(accepted) => accepted,
         Err(refusal) => {
             counts.method.add(1);
             return *refusal;
@@ -84,16 +75,29 @@ pub(super) async fn answer(
         Ok(admission) => admission,
         Err(refusal) => return *refusal,
     };
-    let max = admission.message_max(found.served.api.message_max);
+    let message_max = admission.message_max(found.served.api.message_max);
+    let compression = found.served.api.compression;
+    let agreed = compression.then(|| agreed(request.headers())).flatten();
     let upgrade = hyper::upgrade::on(&mut request);
-    let mut answer = empty(StatusCode::SWITCHING_PROTOCOLS);
+    let mut answer = empty(StatusCode::OK);
+    if let Some(accepted) = accepted {
+        *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = answer.headers_mut();
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(SEC_WEBSOCKET_ACCEPT, accepted);
+    }
     let headers = answer.headers_mut();
-    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    if let Some((_, extension)) = &agreed {
+        headers.insert(SEC_WEBSOCKET_EXTENSIONS, extension.clone());
+    }
     if let Some(marker) = admission.subprotocol {
         headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(marker));
     }
+    let terms = Terms {
+        message_max,
+        agreed: agreed.map(|(agreed, _)| agreed),
+    };
     let gateway = Arc::clone(&port.gateway);
     let session = match &topic.binding {
         Binding::Backend {
@@ -106,7 +110,8 @@ pub(super) async fn answer(
             }
             let url = super::backend::filled(url, topic.parameters(), &found.values);
             let url = super::backend::asked(url, request.uri().query());
-            let backend = match proxy::connect(&request, &url, peer, max).await {
+            let limits = (message_max, compression);
+            let backend = match proxy::connect(&request, &url, peer, limits).await {
                 Ok(backend) => backend,
                 Err(cause) => {
                     counts.backend.add(1);
@@ -120,13 +125,13 @@ pub(super) async fn answer(
                     .headers_mut()
                     .insert(SEC_WEBSOCKET_PROTOCOL, protocol);
             }
-            tokio::spawn(begin(gateway, upgrade, max, |gateway, socket| {
+            tokio::spawn(begin(gateway, upgrade, terms, |gateway, socket| {
                 proxy::run(gateway, socket, backend, admission)
             }))
         }
         _ => {
             let client = own::Client::new(&request, found, (admission, asked.scopes), peer);
-            tokio::spawn(begin(gateway, upgrade, max, |gateway, socket| {
+            tokio::spawn(begin(gateway, upgrade, terms, |gateway, socket| {
                 client.run(gateway, socket)
             }))
         }
@@ -136,11 +141,25 @@ pub(super) async fn answer(
     answer
 }
 
+/// What client and gateway keep to.
+struct Terms {
+    message_max: usize,
+    agreed: Option<Agreed>,
+}
+
+/// What of the extensions that a client offers is agreed to, and how that is said.
+fn agreed(headers: &HeaderMap) -> Option<(Agreed, HeaderValue)> {
+    let offers = headers.get_all(SEC_WEBSOCKET_EXTENSIONS).iter();
+    let offers = offers.filter_map(|value| value.to_str().ok());
+    let (agreed, answer) = answer_to(offers, false)?;
+    Some((agreed, HeaderValue::from_str(&answer).ok()?))
+}
+
 /// Waits for the upgrade, then speaks with the client until one of the two ends.
 async fn begin<F: Future<Output = ()>>(
     gateway: Arc<Gateway>,
     upgrade: OnUpgrade,
-    max: usize,
+    terms: Terms,
     session: impl FnOnce(Arc<Gateway>, Socket) -> F,
 ) {
     let upgraded = match upgrade.await {
@@ -150,81 +169,60 @@ async fn begin<F: Future<Output = ()>>(
             return;
         }
     };
-    let io = TokioIo::new(upgraded);
-    let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config(max))).await;
+    let socket = Opened {
+        line: TokioIo::new(upgraded),
+        role: Role::Server,
+        message_max: terms.message_max,
+        agreed: terms.agreed,
+        // What came with the request is given by hyper first.
+        read: bytes::Bytes::new(),
+    };
     gateway.counts.websockets.add(1);
     session(Arc::clone(&gateway), socket).await;
     gateway.counts.websockets.sub(1);
 }
 
-fn config(message_max: usize) -> WebSocketConfig {
-    WebSocketConfig::default()
-        .read_buffer_size(BLOCK_BYTES)
-        .write_buffer_size(BLOCK_BYTES)
-        .max_message_size(Some(message_max))
-        .max_frame_size(Some(message_max))
-}
-
-/// The value of `Sec-WebSocket-Accept`, where the request is a handshake (RFC 6455, 4.2.1).
-fn shake(request: &Request<Incoming>) -> Result<HeaderValue, Box<Answer>> {
-    let headers = request.headers();
-    let bad = |why: &str| Box::new(refused(StatusCode::BAD_REQUEST, why));
+/// The value of `Sec-WebSocket-Accept`, where the request is a handshake (RFC 6455, 4.2.1); `None` in a stream of
+/// HTTP/2, which needs no proof that the other side knows what it does (RFC 8441).
+fn shake(request: &Request<Incoming>) -> Result<Option<HeaderValue>, Box<Answer>> {
+    if is_in_stream(request) {
+        return match request.headers().get(SEC_WEBSOCKET_VERSION) {
+            Some(version) if version == "13" => Ok(None),
+            _ => {
+                let why = "version 13 of WebSocket is spoken";
+                Err(Box::new(refused(StatusCode::BAD_REQUEST, why)))
+            }
+        };
+    }
     if *request.method() != Method::GET {
-        return Err(bad("an upgrade to WebSocket is asked for with GET"));
+        let why = "an upgrade to WebSocket is asked for with GET";
+        return Err(Box::new(refused(StatusCode::BAD_REQUEST, why)));
     }
-    if !has_token(headers, &CONNECTION, "upgrade") {
-        return Err(bad("the header 'Connection' does not name the upgrade"));
-    }
-    if headers
-        .get(SEC_WEBSOCKET_VERSION)
-        .is_none_or(|version| version != "13")
-    {
-        let mut answer = refused(
-            StatusCode::UPGRADE_REQUIRED,
-            "version 13 of WebSocket is spoken",
-        );
-        answer
-            .headers_mut()
-            .insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-        return Err(Box::new(answer));
-    }
-    let mut keys = headers.get_all(SEC_WEBSOCKET_KEY).iter();
-    let (Some(key), None) = (keys.next(), keys.next()) else {
-        return Err(bad("one header 'Sec-WebSocket-Key' is needed"));
-    };
-    if !BASE64
-        .decode(key.as_bytes())
-        .is_ok_and(|key| key.len() == 16)
-    {
-        return Err(bad("'Sec-WebSocket-Key' is not 16 bytes in base64"));
-    }
-    HeaderValue::from_str(&derive_accept_key(key.as_bytes())).map_err(|_| bad("no key"))
+    judge(request.headers())
+        .map(Some)
+        .map_err(|Refusal { status, why }| {
+            let mut answer = refused(status, &why);
+            if status == StatusCode::UPGRADE_REQUIRED {
+                let spoken: [(HeaderName, &str); 2] =
+                    [(SEC_WEBSOCKET_VERSION, "13"), (UPGRADE, "websocket")];
+                for (name, value) in spoken {
+                    answer
+                        .headers_mut()
+                        .insert(name, HeaderValue::from_static(value));
+                }
+            }
+            Box::new(answer)
+        })
 }
 
 /// Close codes of API Manager.
-const EXPIRED: CloseCode = CloseCode::Library(4001);
-const THROTTLED: CloseCode = CloseCode::Library(4003);
-
-fn close(code: CloseCode, reason: &str) -> CloseFrame {
-    CloseFrame {
-        code,
-        // What a close frame may carry.
-        reason: Utf8Bytes::from(&reason[..reason.floor_char_boundary(123)]),
-    }
-}
+const EXPIRED: Code = Code(4001);
+const THROTTLED: Code = Code(4003);
 
 /// How a connection whose other side broke the protocol is closed; `None`: it is gone.
-fn close_of(error: &Error) -> Option<CloseFrame> {
-    match error {
-        Error::Capacity(CapacityError::MessageTooLong { max_size, .. }) => {
-            let reason = format!("a message has {max_size} bytes at most");
-            Some(close(CloseCode::Size, &reason))
-        }
-        Error::Capacity(_) => Some(close(CloseCode::Size, "too much at once")),
-        Error::Utf8(_) => Some(close(CloseCode::Invalid, "a text is not UTF-8")),
-        // It has gone without a word.
-        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,
-        Error::Protocol(cause) => Some(close(CloseCode::Protocol, &cause.to_string())),
-        _ => None,
+fn close_of(unread: &Unread) -> Option<Close> {
+    match unread {
+        Unread::Fault(fault) => Some(Close::new(fault.code(), fault.to_string())),
+        Unread::Gone | Unread::Io(_) => None,
     }
 }

@@ -1,24 +1,22 @@
 //! A client of a topic that is ours: it hears what comes, and publishes.
 
 use std::future::poll_fn;
+use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::task::Poll;
+use std::time::SystemTime;
 
 use connect::net::gateway::Protocol;
+use connect::net::websocket::{self, Close, Code, Event, Reader as FromClient, Writer};
 use connect::net::{Body as Payload, Delivery};
 use event::Value;
-use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt as _, StreamExt as _};
 use hyper::Request;
 use hyper::body::Incoming;
-use tokio::time::{MissedTickBehavior, interval};
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{Bytes, Message as Frame, Utf8Bytes};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::super::access::reason;
 use super::super::{Peer, publish};
-use super::{EXPIRED, Socket, THROTTLED, close, close_of};
+use super::{ClientLine, EXPIRED, FAREWELL, Socket, THROTTLED, close_of};
 use crate::access::Admission;
 use crate::gateway::{Found, Gateway};
 use crate::model::Binding;
@@ -29,16 +27,13 @@ use crate::topic::TopicState;
 /// Bytes of events that are written at once.
 const BATCH_BYTES: usize = 16 << 10;
 
-/// Longest wait for the other side's part of a closing handshake.
-const FAREWELL: Duration = Duration::from_secs(2);
-
 /// What a client does with its topic.
 pub(super) struct Client {
     topic: Arc<TopicState>,
     values: Vec<String>,
     can_hear: bool,
     publishes: Publishes,
-    every: Duration,
+    every: std::time::Duration,
     peer: std::net::SocketAddr,
     admission: Admission,
     /// Those that a further token needs as well.
@@ -92,26 +87,22 @@ impl Client {
         let Ok(ring) = self.topic.ring(Protocol::WebSocket, &self.values) else {
             return;
         };
-        let (mut sink, mut stream) = socket.split();
-        let end = {
-            let hearing = hear(&gateway, &self, &ring, &mut sink);
-            let reading = read(&gateway, &self, &ring, &mut stream);
+        let (mut from_client, mut to_client) = socket.split();
+        // It hears what it publishes itself, from its first message on.
+        let reader = Reader::new(&ring, &From::Now);
+        let close = {
+            let hearing = hear(&gateway, &self, reader, &mut to_client);
+            let reading = read(&gateway, &self, &ring, &mut from_client);
             tokio::select! {
-                end = hearing => end,
-                end = reading => end,
-                ended = self.admission.ended() => Some(close(EXPIRED, reason(ended))),
+                biased;
+                close = hearing => close,
+                close = reading => close,
+                ended = self.admission.ended() => Some(Close::new(EXPIRED, reason(ended))),
             }
         };
-        let Some(frame) = end else {
-            return;
-        };
-        let farewell = async {
-            sink.send(Frame::Close(Some(frame))).await.ok()?;
-            // Its answer, or its end.
-            while let Some(Ok(_)) = stream.next().await {}
-            Some(())
-        };
-        tokio::time::timeout(FAREWELL, farewell).await.ok();
+        // Nobody may be held up by one who does not close.
+        let leaving = websocket::leave(from_client, to_client, close.as_ref());
+        timeout(FAREWELL, leaving).await.ok();
     }
 }
 
@@ -119,22 +110,20 @@ impl Client {
 async fn hear(
     gateway: &Gateway,
     client: &Client,
-    ring: &Arc<Ring>,
-    sink: &mut SplitSink<Socket, Frame>,
-) -> Option<CloseFrame> {
-    let mut reader = Reader::new(ring, &From::Now);
+    mut reader: Reader,
+    to_client: &mut Writer<ClientLine>,
+) -> Option<Close> {
     let mut beat = interval(client.every);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     beat.tick().await;
-    let mut frames = Vec::new();
+    let mut messages = Vec::new();
     loop {
-        let (mut has_gap, mut denied) = (false, None);
-        let mut entries = Vec::new();
+        let mut has_gap = false;
         let stepping = poll_fn(|context| {
             reader.poll_step(context, BATCH_BYTES, |entry| {
                 has_gap |= entry.is_gap;
                 if client.can_hear && !entry.is_gap {
-                    entries.push((entry.payload.clone(), entry.is_text));
+                    messages.push(Arc::clone(&entry.message));
                 }
             })
         });
@@ -143,71 +132,77 @@ async fn hear(
             _ = beat.tick() => None,
         };
         // The ring was locked before, and a plan may have to be noted on disk.
-        for (payload, is_text) in entries {
-            denied = client
+        let (mut count, mut denied) = (0, None);
+        for message in messages.drain(..) {
+            let taken = client
                 .admission
-                .take(payload.len(), SystemTime::now())
-                .err();
+                .take(message.payload().len(), SystemTime::now());
+            denied = taken.err();
             if denied.is_some() {
                 break;
             }
-            frames.push(frame(&payload, is_text));
+            to_client.shared([&*message]);
+            count += 1;
         }
         match step {
             Some(Step::Events) => {}
-            Some(Step::End(End::Slow)) => {
-                gateway.counts.slow.add(1);
-                return Some(close(CloseCode::Again, "slow: events were missed"));
-            }
-            Some(Step::End(end)) => return Some(close(CloseCode::Away, end.reason())),
-            Some(Step::Gap { missed, .. }) => {
+            Some(Step::End(End::Slow)) => return Some(missed(gateway, client, None)),
+            Some(Step::End(end)) => return Some(Close::new(Code::AWAY, end.reason())),
+            Some(Step::Gap { missed: count, .. }) => {
                 gateway.counts.gaps.add(1);
-                if !ring.is_latest() {
-                    // Among payloads nothing can say so.
-                    let missed = missed.unwrap_or_default();
-                    let reason = format!("slow: {missed} events were missed");
-                    return Some(close(CloseCode::Again, &reason));
-                }
+                return Some(missed(gateway, client, count));
             }
-            None => frames.push(Frame::Ping(Bytes::new())),
+            None => to_client.ping(b""),
         }
-        let count = frames.iter().filter(|frame| !frame.is_ping()).count();
-        let sending = async {
-            for frame in frames.drain(..) {
-                sink.feed(frame).await?;
-            }
-            sink.flush().await
-        };
-        match tokio::time::timeout(SLOW_MAX, sending).await {
-            Ok(Ok(())) => gateway.counts.delivered.add(count as u64),
-            Ok(Err(_)) => return None,
-            Err(_) => {
-                gateway.counts.slow.add(1);
-                let (topic, peer) = (client.topic.name.as_str(), client.peer);
-                tracing::warn!(topic, %peer, "disconnecting client: it reads too slowly");
-                return None;
-            }
+        match flushed(to_client).await {
+            Some(Ok(())) => gateway.counts.delivered.add(count),
+            Some(Err(_)) => return None,
+            // It hears so if it reads again in time.
+            None => return Some(missed(gateway, client, None)),
         }
         if let Some(denied) = denied {
             return Some(too_much(gateway, &denied));
         }
         if has_gap && client.can_hear {
-            return Some(close(
-                CloseCode::Again,
-                "the backend was away: events may be missing",
-            ));
+            gateway.counts.gaps.add(1);
+            let why = "the backend was away: events may be missing";
+            return Some(Close::new(Code::AGAIN, why));
         }
     }
 }
 
+/// How a client is closed that was too slow: among payloads nothing can say that some are missing.
+fn missed(gateway: &Gateway, client: &Client, count: Option<u64>) -> Close {
+    gateway.counts.slow.add(1);
+    let (topic, peer) = (client.topic.name.as_str(), client.peer);
+    tracing::warn!(topic, %peer, missed = count, "disconnecting client: it reads too slowly");
+    let reason = match count {
+        Some(count) => format!("slow: {count} events were missed"),
+        None => "slow: events were missed".to_owned(),
+    };
+    Close::new(Code::AGAIN, reason)
+}
+
+/// Waits until the client has taken what is queued; `None`: it has taken too little for too long.
+async fn flushed(to_client: &mut Writer<ClientLine>) -> Option<io::Result<()>> {
+    let mut limit = None;
+    poll_fn(|context| {
+        if let Poll::Ready(flushed) = to_client.poll_flush(context) {
+            return Poll::Ready(Some(flushed));
+        }
+        // Most clients take all at once, and need no timer.
+        let limit = limit.get_or_insert_with(|| Box::pin(sleep(SLOW_MAX)));
+        limit.as_mut().poll(context).map(|()| None)
+    })
+    .await
+}
+
 /// How a client is closed whose plan has no room.
-pub(super) fn too_much(gateway: &Gateway, denied: &Denied) -> CloseFrame {
+pub(super) fn too_much(gateway: &Gateway, denied: &Denied) -> Close {
     gateway.counts.refused.throttled.add(1);
     let seconds = denied.retry_after(SystemTime::now());
-    close(
-        THROTTLED,
-        &format!("{}; it begins anew in {seconds} s", denied.limit),
-    )
+    let why = format!("{}; it begins anew in {seconds} s", denied.limit);
+    Close::new(THROTTLED, why)
 }
 
 /// A message that is no event but a further token: `{"authorization":"Bearer TOKEN"}` and nothing else.
@@ -221,33 +216,27 @@ fn renewal(payload: &[u8]) -> Option<&str> {
     token.bytes().all(is_plain).then_some(token)
 }
 
-fn frame(payload: &bytes::Bytes, is_text: bool) -> Frame {
-    match is_text.then(|| Utf8Bytes::try_from(payload.clone())) {
-        Some(Ok(text)) => Frame::Text(text),
-        _ => Frame::Binary(payload.clone()),
-    }
-}
-
 /// Takes what the client publishes; how the connection is to be closed when that ends.
 async fn read(
     gateway: &Gateway,
     client: &Client,
     ring: &Ring,
-    stream: &mut SplitStream<Socket>,
-) -> Option<CloseFrame> {
-    while let Some(read) = stream.next().await {
-        let payload: bytes::Bytes = match read {
-            Ok(Frame::Text(text)) => text.into(),
-            Ok(Frame::Binary(bytes)) => bytes,
-            Ok(Frame::Close(_)) => return None,
-            Ok(_) => continue,
-            Err(error) => {
-                let close = close_of(&error);
-                gateway
-                    .counts
-                    .refused
-                    .payload
-                    .add(u64::from(close.is_some()));
+    from_client: &mut FromClient<ClientLine>,
+) -> Option<Close> {
+    loop {
+        let (payload, is_text) = match from_client.next().await {
+            Ok(Some(Event::Message { kind, payload })) => (payload, kind.is_text()),
+            Ok(Some(Event::Close(_)) | None) => {
+                tokio::task::yield_now().await;
+                return None;
+            }
+            Ok(Some(Event::Ping(_) | Event::Pong(_))) => continue,
+            Err(unread) => {
+                // The client hears what it published before: that is looked at first.
+                tokio::task::yield_now().await;
+                let close = close_of(&unread);
+                let is_fault = close.is_some();
+                gateway.counts.refused.payload.add(u64::from(is_fault));
                 return close;
             }
         };
@@ -255,7 +244,7 @@ async fn read(
             let now = SystemTime::now();
             if let Err(refusal) = client.admission.renew(token, &client.scopes, now).await {
                 gateway.counts.refused.access.add(1);
-                return Some(close(EXPIRED, refusal.cause.name()));
+                return Some(Close::new(EXPIRED, refusal.cause.name()));
             }
             continue;
         }
@@ -267,10 +256,10 @@ async fn read(
         match &client.publishes {
             Publishes::Nowhere => {
                 gateway.counts.refused.method.add(1);
-                return Some(close(CloseCode::Policy, "nobody may publish to this topic"));
+                let why = "nobody may publish to this topic";
+                return Some(Close::new(Code::POLICY, why));
             }
             Publishes::Ring => {
-                let is_text = std::str::from_utf8(&payload).is_ok();
                 ring.publish(&payload, is_text, "").await;
                 client.topic.bound(ring);
             }
@@ -278,13 +267,12 @@ async fn read(
                 if hand_over(client, payload, properties).await.is_none() {
                     gateway.counts.refused.busy.add(1);
                     let reason = "the app behind this topic is not running";
-                    return Some(close(CloseCode::Again, reason));
+                    return Some(Close::new(Code::AGAIN, reason));
                 }
             }
         }
         gateway.counts.published.add(1);
     }
-    None
 }
 
 /// Brings a message to the source, which may be made anew meanwhile; `None` where it does not come.

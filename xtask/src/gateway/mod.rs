@@ -7,7 +7,10 @@
 //! ```
 //!
 //! The command runs those tests and prints what came of each rule; `--list` prints the rules and their tests alone. A
-//! rule without a test is one that failed: it is said to be without, and nothing stands in for it.
+//! rule without a test is one that failed: it is said to be without, and nothing stands in for it. `autobahn` runs
+//! another suite.
+
+mod autobahn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -102,8 +105,16 @@ const RULES: &[(&str, &str)] = &[
     ("T8", "in a cluster"),
 ];
 
+/// Can the Autobahn test suite run here?
+pub fn has_autobahn() -> bool {
+    autobahn::python2().is_some()
+}
+
 /// `[E14|E] [--json] [--list]`: one rule, or those of a letter.
 pub fn run(args: &[String]) -> anyhow::Result<bool> {
+    if let Some(("autobahn", rest)) = args.split_first().map(|(word, rest)| (word.as_str(), rest)) {
+        return autobahn::run(rest);
+    }
     let is = |flag: &str| args.iter().any(|arg| arg == flag);
     let wanted = args.iter().find(|arg| !arg.starts_with("--"));
     let is_wanted = |rule: &str| match wanted {
