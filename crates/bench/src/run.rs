@@ -78,7 +78,7 @@ pub fn run(scenario: &dyn Scenario, options: &Options) -> anyhow::Result<Report>
 enum Watching {
     No,
     Wanted,
-    Done(Profile),
+    Done(Box<Profile>),
 }
 
 impl Watching {
@@ -98,7 +98,7 @@ impl Watching {
 
     fn end(&mut self, watch: Option<Watch>) -> anyhow::Result<()> {
         if let Some(watch) = watch {
-            *self = Watching::Done(watch.end()?);
+            *self = Watching::Done(Box::new(watch.end()?));
         }
         Ok(())
     }
