@@ -45,8 +45,8 @@ pub(super) fn count(sql: &str, statement: &ParsedStatement) -> Result<usize, Err
 
     let mut highest = Highest(Ok(0));
     if let Some(ast) = inner(statement) {
-        // What breaks off says why.
-        let _ = Visit::visit(ast, &mut highest);
+        let walked = Visit::visit(ast, &mut highest);
+        debug_assert_eq!(walked.is_break(), highest.0.is_err());
     }
     highest.0.map_err(|name| {
         let at = sql.find(&*name).unwrap_or(0);
@@ -89,8 +89,8 @@ pub(super) fn hints(statement: &ParsedStatement) -> HashMap<usize, u32> {
 
     let mut hints = Hints(HashMap::new());
     if let Some(ast) = inner(statement) {
-        // Nothing in it breaks off.
-        let _ = Visit::visit(ast, &mut hints);
+        let walked = Visit::visit(ast, &mut hints);
+        debug_assert!(walked.is_continue(), "nothing in it breaks off");
     }
     hints.0
 }
@@ -160,8 +160,8 @@ fn replace(statement: &mut ParsedStatement, values: HashMap<usize, Expr>) {
         statement = &mut explain.statement;
     }
     if let ParsedStatement::Statement(ast) = statement {
-        // Nothing in it breaks off.
-        let _ = VisitMut::visit(ast, &mut Put(values));
+        let walked = VisitMut::visit(ast, &mut Put(values));
+        debug_assert!(walked.is_continue(), "nothing in it breaks off");
     }
 }
 

@@ -25,33 +25,28 @@ const SCHEMA: &str = "pg_catalog";
 /// # Errors
 /// What it becomes cannot be parsed, which is a defect.
 pub(super) fn put_into(statement: &mut Statement) -> Result<bool, Error> {
-    let mut reads = Reads(false);
-    // What breaks off has been found.
-    let _ = Visit::visit(&*statement, &mut reads);
-    if reads.0
+    let reads = Visit::visit(&*statement, &mut Reads).is_break();
+    if reads
         && let Statement::Query(query) = statement
         && let Some(names) = names_of_nothing(query)
     {
         *statement = nothing(&names)?;
         return Ok(true);
     }
-    // Nothing in it breaks off.
-    let _ = VisitMut::visit(statement, &mut Rewrite);
-    Ok(reads.0)
+    let walked = VisitMut::visit(statement, &mut Rewrite);
+    debug_assert!(walked.is_continue(), "nothing in it breaks off");
+    Ok(reads)
 }
 
-/// Does a statement read a table of the catalog?
-struct Reads(bool);
+/// Breaks off at a table of the catalog.
+struct Reads;
 
 impl Visitor for Reads {
     type Break = ();
 
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
         match table_of(relation) {
-            Some(_) => {
-                self.0 = true;
-                ControlFlow::Break(())
-            }
+            Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),
         }
     }
