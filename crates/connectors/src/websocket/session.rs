@@ -213,8 +213,8 @@ impl Reader {
                     }
                 }
                 Event::Close(close) => {
-                    let reason = close.map(|close| close.reason);
-                    self.goodbye = Some(reason.unwrap_or_default());
+                    let said = close.map(|close| format!("{} {}", close.code.0, close.reason));
+                    self.goodbye = Some(said.unwrap_or_default());
                     // Whoever closes is answered; a server that was answered ends the line.
                     return Err(self.closed());
                 }

@@ -412,8 +412,9 @@ fn messages_are_compressed_where_both_sides_want_it() {
     let run = Running::connected(&[&sending], 1);
     let client = self::client(&url, "", "").expect("the server was there");
     client.has("extensions permessage-deflate", 1);
-    append(&apps, &format!("1,{}\n", "again ".repeat(500)));
-    client.has(&format!("text:1,{}", "again ".repeat(500)), 1);
+    let long = "again and ".repeat(500) + "again";
+    append(&apps, &format!("1,{long}\n"));
+    client.has(&format!("text:1,{long}"), 1);
     run.stop();
 }
 

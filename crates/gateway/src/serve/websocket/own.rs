@@ -12,7 +12,7 @@ use connect::net::{Body as Payload, Delivery};
 use event::Value;
 use hyper::Request;
 use hyper::body::Incoming;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
 use super::super::access::reason;
 use super::super::{Peer, publish};
@@ -113,9 +113,9 @@ async fn hear(
     mut reader: Reader,
     to_client: &mut Writer<ClientLine>,
 ) -> Option<Close> {
-    let mut beat = interval(client.every);
+    // Its first tick is not waited for: what the client publishes at once is heard at once.
+    let mut beat = interval_at(Instant::now() + client.every, client.every);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    beat.tick().await;
     let mut messages = Vec::new();
     loop {
         let mut has_gap = false;
