@@ -204,7 +204,7 @@ fn listens(port: u16) -> anyhow::Result<()> {
     );
     while TcpStream::connect_timeout(&place, Duration::from_secs(1)).is_err() {
         ensure!(begun.elapsed() < START_MAX, "nobody listens at {place}");
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::park_timeout(Duration::from_millis(50));
     }
     Ok(())
 }

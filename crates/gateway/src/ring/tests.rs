@@ -21,7 +21,7 @@ fn read(reader: &mut Reader) -> Vec<String> {
     loop {
         let mut taken = Vec::new();
         let step = reader.poll_step(&mut context, 1, |entry| {
-            taken.push(String::from_utf8_lossy(&entry.message.payload()).into_owned());
+            taken.push(String::from_utf8_lossy(entry.message.payload()).into_owned());
         });
         match step {
             Poll::Pending => return seen,
