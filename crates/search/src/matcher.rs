@@ -60,7 +60,8 @@ impl<'p> Matcher<'p> {
     /// Is the row meant?
     pub fn matches(&mut self, rows: &Rows<'_>, row: usize) -> bool {
         if self.plan.leaves.is_empty() {
-            return self.plan.root == Part::All;
+            // Nothing has to be looked up: `*:*`, alone or in a query with itself.
+            return is_met(&self.plan.root, &|_| false);
         }
         self.look(rows, row);
         is_met(&self.plan.root, &|leaf| self.found[leaf] > 0)

@@ -28,7 +28,7 @@ fn part(of: &Part, plan: &Plan, fields: &Fields) -> Result<Box<dyn Query>, Error
         parts.collect()
     };
     Ok(match of {
-        Part::All => Box::new(AllQuery),
+        Part::All => constant(AllQuery),
         Part::Nothing => Box::new(EmptyQuery),
         Part::Leaf(at) => leaf(&plan.leaves[*at], fields)?,
         Part::Boost(of, boost) => Box::new(BoostQuery::new(part(of, plan, fields)?, *boost)),
@@ -41,7 +41,8 @@ fn part(of: &Part, plan: &Plan, fields: &Fields) -> Result<Box<dyn Query>, Error
     })
 }
 
-/// Each counts the same.
+/// Each counts the same. Of what finds every document, tantivy loses the score in a query of several parts, unless it
+/// is wrapped.
 fn constant(query: impl Query) -> Box<dyn Query> {
     Box::new(ConstScoreQuery::new(Box::new(query), 1.0))
 }
@@ -101,9 +102,9 @@ fn leaf(leaf: &Leaf, fields: &Fields) -> Result<Box<dyn Query>, Error> {
                 }
                 (Limit::Unbounded, Limit::Unbounded) => {
                     let all = (Limit::Included(term(&i64::MIN)), Limit::Unbounded);
-                    Box::new(RangeQuery::new(all.0, all.1))
+                    constant(RangeQuery::new(all.0, all.1))
                 }
-                _ => Box::new(RangeQuery::new(limit(from, &term), limit(to, &term))),
+                _ => constant(RangeQuery::new(limit(from, &term), limit(to, &term))),
             }
         }
         Compare::Doubles(from, to) => {
@@ -115,9 +116,9 @@ fn leaf(leaf: &Leaf, fields: &Fields) -> Result<Box<dyn Query>, Error> {
                 }
                 (Limit::Unbounded, Limit::Unbounded) => {
                     let from = Limit::Included(term(&f64::NEG_INFINITY));
-                    Box::new(RangeQuery::new(from, Limit::Unbounded))
+                    constant(RangeQuery::new(from, Limit::Unbounded))
                 }
-                _ => Box::new(RangeQuery::new(limit(from, &term), limit(to, &term))),
+                _ => constant(RangeQuery::new(limit(from, &term), limit(to, &term))),
             }
         }
         Compare::Id(id) => {
@@ -127,7 +128,7 @@ fn leaf(leaf: &Leaf, fields: &Fields) -> Result<Box<dyn Query>, Error> {
         Compare::Category(path) => is_term(of.categories.ok_or_else(missing)?, &category(path)),
         Compare::Exists => match leaf.source {
             Source::Column(column) => is_term(fields.has, &column.to_string()),
-            Source::Id | Source::Timestamp => Box::new(AllQuery),
+            Source::Id | Source::Timestamp => constant(AllQuery),
         },
     })
 }

@@ -247,6 +247,21 @@ proptest! {
     }
 }
 
+/// What finds every row finds it in any query, with the same score.
+#[test]
+fn all_rows_are_found_however_they_are_asked_for() {
+    let rows = (0..3).map(|k| row(k, None, None, None, None)).collect();
+    let queries = [
+        "*:*",
+        "(*:*)^2",
+        "*:* *:*",
+        "*:* -title:a",
+        "(*:*) +_timestamp:[0 TO *]",
+    ];
+    let steps = [Step::Insert(rows), Step::Flush, Step::Index];
+    run(vec![], &steps, &queries.map(str::to_owned));
+}
+
 /// Each form of comparison once, over files that the index has, files that it has not, and rows in memory that take
 /// the place of others.
 #[test]
