@@ -291,8 +291,19 @@ impl Site {
         )?;
         let (status, _) = head_of(&mut stream)?;
         ensure!(status.contains(" 101 "), "answered with {status}");
-        let mut frame = vec![0x81, 0xff];
-        frame.extend_from_slice(&(message.len() as u64).to_be_bytes());
+        // A length has as few bytes as it needs (RFC 6455, 5.2).
+        let mut frame = vec![0x81];
+        match (u8::try_from(message.len()), u16::try_from(message.len())) {
+            (Ok(len @ ..=125), _) => frame.push(0x80 | len),
+            (_, Ok(len)) => {
+                frame.push(0xfe);
+                frame.extend_from_slice(&len.to_be_bytes());
+            }
+            _ => {
+                frame.push(0xff);
+                frame.extend_from_slice(&(message.len() as u64).to_be_bytes());
+            }
+        }
         frame.extend_from_slice(&[0; 4]);
         frame.extend_from_slice(message);
         let ping = b"\x89\x84\0\0\0\0done";
