@@ -36,6 +36,24 @@ pub(super) fn array(json: &Json) -> &[Json] {
     json.as_array().map_or(&[], Vec::as_slice)
 }
 
+/// Rows as lines of text, with the cells of each column below each other.
+pub(super) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        let lengths = rows.iter().map(|row| row[column].chars().count());
+        lengths.max().unwrap_or(0)
+    });
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        text += cells.join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
 /// Control characters of a text never reach the terminal.
 pub(super) fn cell(json: &Json) -> String {
     match json {

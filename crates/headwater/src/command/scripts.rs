@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use server::client::{Method, percent_encoded};
 
-use super::reply::{array, cell, print_reply};
+use super::reply::{array, cell, columns, print_reply};
 use crate::cli::sql::ScriptsArgs;
 use crate::output::Output;
 
@@ -64,20 +64,7 @@ fn table(scripts: &[Json]) -> String {
             cell(&script["late"]),
         ]);
     }
-    let widths: [usize; 7] = std::array::from_fn(|column| {
-        let lengths = rows.iter().map(|row| row[column].chars().count());
-        lengths.max().unwrap_or(0)
-    });
-    let mut text = String::new();
-    for row in &rows {
-        let cells = row.iter().zip(widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        text += cells.join("  ").trim_end();
-        text.push('\n');
-    }
-    text
+    columns(&rows)
 }
 
 fn script_text(script: &Json) -> String {

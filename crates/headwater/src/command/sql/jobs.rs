@@ -9,7 +9,7 @@ use server::client::{Client, Method, Reply, percent_encoded};
 use server::statements::statements;
 
 use super::super::query::answer_text;
-use super::super::reply::{array, cell, print_reply};
+use super::super::reply::{array, cell, columns, print_reply};
 use super::{TEXT_MAX, kind, read};
 use crate::cli::sql::{SqlArgs, SqlOutput};
 use crate::output::Output;
@@ -135,18 +135,5 @@ fn table(jobs: &[Json]) -> String {
             statement.chars().take(60).collect(),
         ]);
     }
-    let widths: [usize; 8] = std::array::from_fn(|column| {
-        let lengths = rows.iter().map(|row| row[column].chars().count());
-        lengths.max().unwrap_or(0)
-    });
-    let mut text = String::new();
-    for row in &rows {
-        let cells = row.iter().zip(widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        text += cells.join("  ").trim_end();
-        text.push('\n');
-    }
-    text
+    columns(&rows)
 }
