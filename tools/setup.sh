@@ -63,6 +63,30 @@ target=${CARGO_TARGET_DIR:-target}
 # Every clone is another path: what would be kept for its next build only fills the disk.
 export CARGO_INCREMENTAL=0
 
+# GB that are free where build output goes.
+free_gb() { mkdir -p "$target" && df --output=avail -BG "$target" | tail -1 | tr -dc 0-9; }
+
+# The crates of each clone are built for it alone, so their output in the shared cache grows with every
+# clone. Keeps the two newest of each file; where that leaves too little room, nothing of the cache. A disk
+# that fills up while the linker writes ends in a signal and not in a message.
+need_room() {
+  local kind
+  for kind in deps examples; do
+    [ "$target" = "$cache/target" ] && [ -d "$target/debug/$kind" ] || continue
+    find "$target/debug/$kind" -maxdepth 1 -type f \( ! -name '*.*' -o -name 'libheadwater_*' \) -printf '%T@ %p\n' |
+      sort -rn | awk '{ name = $2; sub(/-[0-9a-f]+$/, "", name); sub(/-[0-9a-f]+[.]/, ".", name); if (seen[name]++ >= 2) print $2 }' |
+      xargs -r rm -f
+  done
+  if [ "$(free_gb)" -lt 6 ] && [ "$target" = "$cache/target" ]; then
+    echo "Only $(free_gb) GB are free: the build output in $target is deleted and built again" >&2
+    rm -rf "$target"
+  fi
+  if [ "$(free_gb)" -lt "$1" ] && [ ! -d "$target/debug/deps" ]; then
+    echo "A build needs $1 GB, and $(free_gb) GB are free in $target: make room, or set CARGO_TARGET_DIR" >&2
+    exit 2
+  fi
+}
+
 # Keeps the seconds of each part of a command, and prints them at its end beside those of the last run.
 times_begin() {
   times_file=$cache/times/$1; part_names=(); part_seconds=(); part_now=; began=$SECONDS

@@ -1,8 +1,5 @@
 //! JDBC URLs of Oracle: of its thin driver and of the one that is built on its client library.
 
-use std::fmt::Write as _;
-use std::time::Duration;
-
 use crate::rdbms::server::{CONNECT_TIMEOUT, Login, Server, ServerKind, Tls, host};
 
 const PORT: u16 = 1521;
@@ -103,10 +100,12 @@ impl Server {
     /// Where the client library connects to.
     #[cfg(any(test, feature = "oracle"))]
     pub(crate) fn oracle_descriptor(&self) -> String {
+        use std::fmt::Write as _;
+
         if let Some(descriptor) = self.property(DESCRIPTOR) {
             return descriptor.to_owned();
         }
-        let seconds = self.connect_timeout.max(Duration::from_secs(1)).as_secs();
+        let seconds = self.connect_timeout.max(std::time::Duration::from_secs(1)).as_secs();
         let protocol = match self.tls {
             Tls::Off => "TCP",
             _ => "TCPS",
