@@ -260,6 +260,7 @@ impl Compiler<'_, '_> {
                 reason: reason.0,
                 span: expr.span,
             })?;
+        let fused = crate::function::fused::fuse(name, args);
         let args = args
             .iter()
             .map(|arg| Ok((self.node(arg)?, arg.ty)))
@@ -268,6 +269,7 @@ impl Compiler<'_, '_> {
             name: name.to_owned(),
             function,
             args,
+            fused,
         })
     }
 
@@ -307,6 +309,7 @@ impl Compiler<'_, '_> {
             name: site.name.clone(),
             function: Box::new(site),
             args,
+            fused: None,
         })
     }
 

@@ -43,6 +43,7 @@ use event::{Column, ColumnBuilder, Type, Value};
 use plan::{ArithmeticOp, CompareOp};
 
 use crate::component::{EvalContext, Evaluate};
+use crate::function::fused::Fusion;
 use bounds::Bounds;
 
 /// What an expression gives: a column, or one value for all rows.
@@ -237,7 +238,11 @@ pub(crate) enum Node {
         name: String,
         function: Box<dyn Evaluate>,
         args: Vec<(Node, Type)>,
+        /// What runs in its place where it can.
+        fused: Option<Fusion>,
     },
+    /// A leaf of a fused call while the calls themselves run.
+    Ready(Column),
 }
 
 /// A compiled expression and the type of its value.
@@ -470,13 +475,16 @@ impl Node {
                 context.explain_failures(before, IF_THEN_ELSE);
                 chosen
             }
-            Node::Call { function, args, .. } => {
-                let args: Vec<Column> = args
-                    .iter_mut()
-                    .map(|(arg, ty)| arg.evaluate(inputs, context).into_column(*ty, inputs.rows))
-                    .collect();
-                Operand::from(function.evaluate(&args, inputs.rows, context))
-            }
+            Node::Call {
+                function,
+                args,
+                fused,
+                ..
+            } => match fused {
+                Some(fusion) => evaluate_fused(fusion, function.as_mut(), args, inputs, context),
+                None => call(function.as_mut(), args, inputs, context),
+            },
+            Node::Ready(column) => Operand::from(column.clone()),
         }
     }
 
@@ -538,7 +546,9 @@ impl Node {
     /// The nodes below this one, in a fixed order.
     fn children(&self) -> Vec<&Node> {
         match self {
-            Node::Constant(_) | Node::Input { .. } | Node::IsAbsent(_) => Vec::new(),
+            Node::Constant(_) | Node::Input { .. } | Node::IsAbsent(_) | Node::Ready(_) => {
+                Vec::new()
+            }
             Node::Arithmetic { sides, .. }
             | Node::Compare { sides, .. }
             | Node::Logical { sides, .. } => sides.iter().collect(),
@@ -550,7 +560,9 @@ impl Node {
 
     fn children_mut(&mut self) -> Vec<&mut Node> {
         match self {
-            Node::Constant(_) | Node::Input { .. } | Node::IsAbsent(_) => Vec::new(),
+            Node::Constant(_) | Node::Input { .. } | Node::IsAbsent(_) | Node::Ready(_) => {
+                Vec::new()
+            }
             Node::Arithmetic { sides, .. }
             | Node::Compare { sides, .. }
             | Node::Logical { sides, .. } => sides.iter_mut().collect(),
@@ -580,6 +592,61 @@ impl Node {
             Node::Call { name, function, .. } => visit(name, function.as_mut()),
             _ => Ok(()),
         }
+    }
+}
+
+fn call(
+    function: &mut dyn Evaluate,
+    args: &mut [(Node, Type)],
+    inputs: &Inputs<'_>,
+    context: &mut EvalContext<'_>,
+) -> Operand<'static> {
+    let args: Vec<Column> = args
+        .iter_mut()
+        .map(|(arg, ty)| arg.evaluate(inputs, context).into_column(*ty, inputs.rows))
+        .collect();
+    Operand::from(function.evaluate(&args, inputs.rows, context))
+}
+
+/// As one, or where that cannot be, one call after the other. Leaves are evaluated once all the same: they
+/// may have state.
+fn evaluate_fused(
+    fusion: &mut Fusion,
+    function: &mut dyn Evaluate,
+    args: &mut [(Node, Type)],
+    inputs: &Inputs<'_>,
+    context: &mut EvalContext<'_>,
+) -> Operand<'static> {
+    let rows = inputs.rows;
+    let leaves: Vec<Column> = (fusion.leaves.iter())
+        .map(|path| {
+            let (leaf, ty) = leaf_of(args, path);
+            leaf.evaluate(inputs, context).into_column(*ty, rows)
+        })
+        .collect();
+    if let Some(column) = fusion.call.evaluate(&leaves, rows) {
+        return Operand::from(column);
+    }
+    let nodes: Vec<Node> = (fusion.leaves.iter().zip(leaves))
+        .map(|(path, column)| std::mem::replace(&mut leaf_of(args, path).0, Node::Ready(column)))
+        .collect();
+    let result = call(function, args, inputs, context);
+    for (path, node) in fusion.leaves.iter().zip(nodes) {
+        leaf_of(args, path).0 = node;
+    }
+    result
+}
+
+/// The argument that a path of numbers leads to.
+fn leaf_of<'n>(args: &'n mut [(Node, Type)], path: &[usize]) -> &'n mut (Node, Type) {
+    let (&number, inside) = path.split_first().expect("a path names an argument");
+    let arg = &mut args[number];
+    if inside.is_empty() {
+        return arg;
+    }
+    match &mut arg.0 {
+        Node::Call { args, .. } => leaf_of(args, inside),
+        _ => unreachable!("a path leads through calls"),
     }
 }
 

@@ -101,7 +101,7 @@ pub(super) fn evaluate<'a>(node: &'a Node, inputs: &Inputs<'a>) -> Option<Scalar
             };
             evaluate(chosen, inputs)
         }
-        Node::Call { .. } => None,
+        Node::Call { .. } | Node::Ready(_) => None,
     }
 }
 

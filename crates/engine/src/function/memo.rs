@@ -3,7 +3,7 @@
 use javatext::json_path::Path;
 use javatext::regex::Regex;
 
-use super::json::Names;
+use super::json::Tape;
 use super::time::DatePattern;
 
 /// How many different texts of one kind a call site remembers.
@@ -45,8 +45,17 @@ pub struct Memo {
     paths: Recent<Path>,
     dates: Recent<DatePattern>,
     strict_dates: Recent<DatePattern>,
-    /// Of the JSON text before.
-    pub names: Names,
+    /// Room to read a JSON text in.
+    tape: Tape,
+}
+
+/// JSON paths.
+pub struct Paths<'m>(&'m mut Recent<Path>);
+
+impl<'m> Paths<'m> {
+    pub fn get(self, text: &str) -> Result<&'m Path, String> {
+        Ok(self.0.get(text, Path::new)?)
+    }
 }
 
 impl Memo {
@@ -65,9 +74,9 @@ impl Memo {
         Ok(self.leading.get(pattern, Regex::leading)?)
     }
 
-    /// A JSON path.
-    pub fn path(&mut self, text: &str) -> Result<&Path, String> {
-        Ok(self.paths.get(text, Path::new)?)
+    /// Room to read a JSON text in, and the paths.
+    pub fn json(&mut self) -> (&mut Tape, Paths<'_>) {
+        (&mut self.tape, Paths(&mut self.paths))
     }
 
     /// A date format of `SimpleDateFormat`.

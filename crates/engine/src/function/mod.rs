@@ -1,10 +1,12 @@
 //! Scalar functions, a folder per namespace.
 //!
 //! A new function is one Rust function in the folder of its namespace and one line in its slice; see
-//! [`row::RowFunction`]. Those worth it work on whole columns instead. Texts are Java's: indexes
+//! [`row::RowFunction`]. Those worth it work on whole columns instead, and some calls inside of others as
+//! one ([`fused`]). Texts are Java's: indexes
 //! count UTF-16 units, patterns are those of `java.util.regex` and `SimpleDateFormat`.
 
 mod core;
+pub(crate) mod fused;
 pub(crate) mod java_map;
 pub(crate) mod json;
 mod list;

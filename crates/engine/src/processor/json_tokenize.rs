@@ -84,7 +84,7 @@ fn tokenize(args: &[Value], rows: &mut Rows<'_>, as_text: bool) -> Result<(), St
     };
     let drops_missing = args.get(2).and_then(Value::as_bool) != Some(false);
     let document = document(args)?;
-    let found = path::read(rows.memo.path(place)?, &document)?.unwrap_or(Value::Null);
+    let found = path::read(rows.memo.json().1.get(place)?, &document)?.unwrap_or(Value::Null);
     let elements = match found {
         Value::Object(Object::List(list)) => list.copied(),
         Value::Str(_) | Value::Object(_) => vec![found],

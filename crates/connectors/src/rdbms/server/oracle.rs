@@ -105,7 +105,10 @@ impl Server {
         if let Some(descriptor) = self.property(DESCRIPTOR) {
             return descriptor.to_owned();
         }
-        let seconds = self.connect_timeout.max(std::time::Duration::from_secs(1)).as_secs();
+        let seconds = self
+            .connect_timeout
+            .max(std::time::Duration::from_secs(1))
+            .as_secs();
         let protocol = match self.tls {
             Tls::Off => "TCP",
             _ => "TCPS",

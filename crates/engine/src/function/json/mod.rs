@@ -7,12 +7,17 @@ mod copy;
 mod params;
 mod parse;
 pub mod path;
+mod tape;
 mod write;
 
-pub use parse::{Names, Style as ReadStyle, parse, parse_like};
-pub use write::{Style as WriteStyle, to_json};
+pub use parse::{Style as ReadStyle, parse};
+pub use tape::Tape;
+pub use write::{Style as WriteStyle, to_json, write_json, write_place, write_text};
+
+use std::borrow::Cow;
 
 use event::{Object, Value};
+use path::Found;
 
 use super::number::{parse_integer, parse_real};
 use super::row::{Row, RowFunction, bool, row, text, wrong};
@@ -110,13 +115,12 @@ pub static ROWS: &[RowFunction] = &[
 
 /// The document of the first argument.
 pub fn document(args: &[Value]) -> Result<Value, String> {
-    document_like(args, &mut Names::default())
+    document_by(args, &mut Tape::default())
 }
 
-/// As [`document`], where the one before often has the same names.
-fn document_like(args: &[Value], names: &mut Names) -> Result<Value, String> {
+fn document_by(args: &[Value], tape: &mut Tape) -> Result<Value, String> {
     match args.first() {
-        Some(Value::Str(text)) => parse_like(text, ReadStyle::Linked, names),
+        Some(Value::Str(text)) => tape.parse(text, ReadStyle::Linked),
         Some(value @ Value::Object(_)) => match copy::read_back(value, 0) {
             Some(document) => Ok(document),
             None => parse(&to_json(value, WriteStyle::Gson)?, ReadStyle::Linked),
@@ -125,22 +129,50 @@ fn document_like(args: &[Value], names: &mut Names) -> Result<Value, String> {
     }
 }
 
-fn read(args: &[Value], row: &mut Row<'_, '_>) -> Result<Option<Value>, String> {
-    let document = document_like(args, &mut row.memo.names)?;
-    path::read(row.memo.path(text(args, 1)?)?, &document)
+/// What is at the path. Of a text nothing is copied.
+fn read<'a>(args: &'a [Value], row: &'a mut Row<'_, '_>) -> Result<Option<Found<'a>>, String> {
+    let (tape, paths) = row.memo.json();
+    if let Some(Value::Str(json)) = args.first() {
+        let root = tape.read(json, ReadStyle::Linked)?;
+        return path::look(paths.get(text(args, 1)?)?, root);
+    }
+    let document = document_by(args, tape)?;
+    let found = path::read(paths.get(text(args, 1)?)?, &document)?;
+    Ok(found.map(Found::Value))
 }
 
 /// What a typed getter looks at: the one element of a list, else nothing of a list.
-fn read_one(args: &[Value], row: &mut Row<'_, '_>) -> Result<Option<String>, String> {
-    let found = match read(args, row)? {
-        Some(Value::Object(Object::List(list))) => match list.lock().as_slice() {
-            [only] => Some(only.clone()),
-            _ => None,
+fn read_one<'a>(
+    args: &'a [Value],
+    row: &'a mut Row<'_, '_>,
+) -> Result<Option<Cow<'a, str>>, String> {
+    let Some(found) = read(args, row)? else {
+        return Ok(None);
+    };
+    let found = match found {
+        Found::Value(Value::Object(Object::List(list))) => match list.lock().as_slice() {
+            [only] => Found::Value(only.clone()),
+            _ => return Ok(None),
+        },
+        Found::Place(place) => match place
+            .elements()
+            .map(|mut elements| (elements.len(), elements.next()))
+        {
+            Some((1, Some(only))) => Found::Place(only),
+            Some(_) => return Ok(None),
+            None => Found::Place(place),
         },
         found => found,
     };
-    let found = found.filter(|v| !v.is_null());
-    Ok(found.map(|v| event::text::to_text(&v)))
+    Ok(match found {
+        Found::Value(Value::Null) => None,
+        Found::Value(value) => Some(Cow::Owned(event::text::to_text(&value))),
+        Found::Place(place) if place.is_null() => None,
+        Found::Place(place) => Some(match place.as_text() {
+            Some(text) => Cow::Borrowed(text),
+            None => Cow::Owned(event::text::to_text(&place.value())),
+        }),
+    })
 }
 
 fn get_bool(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
@@ -181,7 +213,8 @@ fn get_double(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
 }
 
 fn get_object(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
-    Ok(match read(args, row)? {
+    let found = read(args, row)?.map(Found::into_value);
+    Ok(match found {
         Some(Value::Object(Object::List(list))) if list.lock().len() == 1 => list.lock()[0].clone(),
         found => found.unwrap_or_default(),
     })
@@ -190,9 +223,18 @@ fn get_object(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
 /// A text as it is, anything else as JSON.
 fn get_string(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
     match read(args, row)? {
-        None | Some(Value::Null) => Ok(Value::Null),
-        Some(text @ Value::Str(_)) => Ok(text),
-        Some(other) => Ok(Value::str(&to_json(&other, WriteStyle::Gson)?)),
+        None | Some(Found::Value(Value::Null)) => Ok(Value::Null),
+        Some(Found::Value(text @ Value::Str(_))) => Ok(text),
+        Some(Found::Value(other)) => Ok(Value::str(&to_json(&other, WriteStyle::Gson)?)),
+        Some(Found::Place(place)) if place.is_null() => Ok(Value::Null),
+        Some(Found::Place(place)) => match place.as_text() {
+            Some(text) => Ok(Value::str(text)),
+            None => {
+                let mut out = String::new();
+                write_place(&mut out, place)?;
+                Ok(Value::str(&out))
+            }
+        },
     }
 }
 
@@ -205,8 +247,9 @@ fn is_exists(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
 /// otherwise with a key the member is put, without one the place is replaced. What is not there is
 /// not made.
 fn set_element(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
-    let document = document_like(args, &mut row.memo.names)?;
-    let place = row.memo.path(text(args, 1)?)?;
+    let (tape, paths) = row.memo.json();
+    let document = document_by(args, tape)?;
+    let place = paths.get(text(args, 1)?)?;
     let found = path::read(place, &document)?;
     let is_list = matches!(found, Some(Value::Object(Object::List(_))));
     if is_list {
@@ -232,8 +275,9 @@ fn structured(element: &Value) -> Value {
 
 /// Null where the text is not JSON, an error where it is null.
 fn to_object(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
-    let names = &mut row.memo.names;
-    Ok(parse_like(text(args, 0)?, ReadStyle::Hashed, names).unwrap_or_default())
+    let (tape, _) = row.memo.json();
+    let object = tape.parse(text(args, 0)?, ReadStyle::Hashed);
+    Ok(object.unwrap_or_default())
 }
 
 /// `toString(json [, allow.escape])`: a text is itself quoted; with `allow.escape` the result is

@@ -4,25 +4,16 @@
 //! anything behind the first value.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
-use event::value::Shared;
-use event::{Object, Value};
+use event::Value;
 use memchr::memchr2;
 
-use crate::function::java_map::{Entries, into_hash_order};
+use super::tape::{Item, Place, Tape};
 use crate::function::number::{parse_integer, parse_real};
 
 /// Deepest nesting that is read.
 const DEPTH_MAX: usize = 60;
-
-/// Names of one text that are kept for the next.
-const NAMES_MAX: usize = 64;
-
-/// An object with more members finds them by a map.
-const LOOKED_THROUGH_MAX: usize = 16;
 
 /// What differs between the readers that Siddhi's extensions use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,55 +29,43 @@ pub enum Style {
 }
 
 pub fn parse(text: &str, style: Style) -> Result<Value, String> {
-    parse_like(text, style, &mut Names::default())
+    Tape::default().parse(text, style)
 }
 
-/// As [`parse`], of a text that often has the names of the one before.
-pub fn parse_like(text: &str, style: Style, names: &mut Names) -> Result<Value, String> {
-    names.next = 0;
-    let mut parser = Parser {
-        text,
-        at: 0,
-        style,
-        names,
-    };
-    parser.value(0)
-}
+impl Tape {
+    /// Reads a text, to look at it where it lies.
+    pub fn read<'t>(&'t mut self, text: &'t str, style: Style) -> Result<Place<'t>, String> {
+        let root = self.take(text, style)?;
+        Ok(self.place(text, root))
+    }
 
-/// The first names of members in a text, which the next text shares where it has them too.
-#[derive(Default, Debug)]
-pub struct Names {
-    seen: Vec<Arc<str>>,
-    next: usize,
-}
+    /// The value of a text.
+    pub fn parse(&mut self, text: &str, style: Style) -> Result<Value, String> {
+        let root = self.take(text, style)?;
+        Ok(self.value(text, root))
+    }
 
-impl Names {
-    fn shared(&mut self, name: &str) -> Arc<str> {
-        let place = self.next;
-        self.next += 1;
-        match self.seen.get_mut(place) {
-            Some(seen) if **seen == *name => Arc::clone(seen),
-            Some(seen) => {
-                *seen = Arc::from(name);
-                Arc::clone(seen)
-            }
-            None => {
-                let name: Arc<str> = Arc::from(name);
-                if place < NAMES_MAX {
-                    self.seen.push(Arc::clone(&name));
-                }
-                name
-            }
+    fn take(&mut self, text: &str, style: Style) -> Result<Item, String> {
+        self.clear();
+        if u32::try_from(text.len()).is_err() {
+            return Err("the JSON text is larger than 4 GiB".into());
         }
+        let mut parser = Parser {
+            text,
+            at: 0,
+            style,
+            tape: self,
+        };
+        parser.value(0)
     }
 }
 
-struct Parser<'a, 'n> {
+struct Parser<'a, 't> {
     text: &'a str,
     /// In bytes, always at the start of a character.
     at: usize,
     style: Style,
-    names: &'n mut Names,
+    tape: &'t mut Tape,
 }
 
 impl<'a> Parser<'a, '_> {
@@ -110,7 +89,7 @@ impl<'a> Parser<'a, '_> {
         Err(format!("the JSON text ends early at byte {}", self.at))
     }
 
-    fn value(&mut self, depth: usize) -> Result<Value, String> {
+    fn value(&mut self, depth: usize) -> Result<Item, String> {
         if depth > DEPTH_MAX {
             return Err(format!("the JSON text nests deeper than {DEPTH_MAX}"));
         }
@@ -118,7 +97,10 @@ impl<'a> Parser<'a, '_> {
             None => self.ends_early(),
             Some('{') => self.object(depth),
             Some('[') => self.array(depth),
-            Some(quote @ ('"' | '\'')) => Ok(Value::str(&self.quoted(quote as u8)?)),
+            Some(quote @ ('"' | '\'')) => {
+                let text = self.quoted(quote as u8)?;
+                Ok(Item::Text(self.tape.span(self.text, &text)))
+            }
             Some('}' | ']' | ':' | ',') => {
                 Err(format!("the JSON text has no value at byte {}", self.at))
             }
@@ -126,9 +108,9 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, String> {
+    fn object(&mut self, depth: usize) -> Result<Item, String> {
         self.at += 1;
-        let mut members = Members::default();
+        let begun = self.tape.begin();
         loop {
             let key = match self.peek() {
                 None => return self.ends_early(),
@@ -147,26 +129,22 @@ impl<'a> Parser<'a, '_> {
                 return Err(format!("the JSON text needs a ':' at byte {}", self.at));
             }
             self.at += 1;
-            // Before the names that are in the value.
-            let name = self.names.shared(&key);
+            let name = self.tape.span(self.text, &key);
             let value = self.value(depth + 1)?;
-            members.put(name, value);
+            self.tape.member(name, value);
             match self.peek() {
                 Some(',' | '}') => {}
                 None => return self.ends_early(),
                 Some(_) => return Err(format!("the JSON text needs a ',' at byte {}", self.at)),
             }
         }
-        let mut entries = members.entries;
-        if matches!(self.style, Style::Hashed | Style::HashedLongs) {
-            into_hash_order(&mut entries);
-        }
-        Ok(Value::Object(Object::Map(Shared::new(entries))))
+        let is_hashed = matches!(self.style, Style::Hashed | Style::HashedLongs);
+        Ok(self.tape.end_map(begun, self.text, is_hashed))
     }
 
-    fn array(&mut self, depth: usize) -> Result<Value, String> {
+    fn array(&mut self, depth: usize) -> Result<Item, String> {
         self.at += 1;
-        let mut values = Vec::new();
+        let begun = self.tape.begin();
         loop {
             match self.peek() {
                 None => return self.ends_early(),
@@ -178,7 +156,10 @@ impl<'a> Parser<'a, '_> {
                     self.at += 1;
                     continue;
                 }
-                Some(_) => values.push(self.value(depth + 1)?),
+                Some(_) => {
+                    let element = self.value(depth + 1)?;
+                    self.tape.element(element);
+                }
             }
             match self.peek() {
                 Some(',' | ']') => {}
@@ -186,7 +167,7 @@ impl<'a> Parser<'a, '_> {
                 Some(_) => return Err(format!("the JSON text needs a ',' at byte {}", self.at)),
             }
         }
-        Ok(Value::Object(Object::List(Shared::new(values))))
+        Ok(self.tape.end_list(begun))
     }
 
     /// A text in quotes: without escapes it is a part of the whole.
@@ -267,62 +248,35 @@ impl<'a> Parser<'a, '_> {
     }
 
     /// A bare value: a literal, a number or a text.
-    fn word(&mut self) -> Value {
+    fn word(&mut self) -> Item {
         let style = self.style;
         let word = self.bare(b",}]");
         match word {
-            "null" => return Value::Null,
-            "true" => return Value::Bool(true),
-            "false" => return Value::Bool(false),
+            "null" => return Item::Null,
+            "true" => return Item::Bool(true),
+            "false" => return Item::Bool(false),
             _ => {}
         }
         let starts_number = word.starts_with(|c: char| c.is_ascii_digit() || c == '-');
         if !starts_number || word.ends_with(['f', 'F', 'd', 'D']) {
-            return Value::str(word);
+            return self.text_item(word);
         }
         if style != Style::Doubles
             && let Some(long) = parse_integer::<i64>(word)
         {
             return match i32::try_from(long) {
-                Ok(int) if style != Style::HashedLongs => Value::Int(int),
-                _ => Value::Long(long),
+                Ok(int) if style != Style::HashedLongs => Item::Int(int),
+                _ => Item::Long(long),
             };
         }
-        parse_real(word).map_or_else(|| Value::str(word), Value::Double)
+        match parse_real(word) {
+            Some(number) => Item::Double(number),
+            None => self.text_item(word),
+        }
     }
-}
 
-/// Members of an object in the order in which they came; the last value of a name stays.
-#[derive(Default)]
-struct Members {
-    entries: Entries,
-    /// Of an object with many.
-    places: HashMap<Arc<str>, usize>,
-}
-
-impl Members {
-    fn put(&mut self, name: Arc<str>, value: Value) {
-        let entries = &mut self.entries;
-        let place = match self.places.is_empty() {
-            true => (entries.iter()).position(|(k, _)| k.as_str() == Some(&*name)),
-            false => self.places.get(&name).copied(),
-        };
-        if let Some(place) = place {
-            entries[place].1 = value;
-            return;
-        }
-        if !self.places.is_empty() {
-            self.places.insert(Arc::clone(&name), entries.len());
-        }
-        entries.push((Value::Str(name), value));
-        if self.places.is_empty() && entries.len() > LOOKED_THROUGH_MAX {
-            let names = entries.iter().enumerate();
-            let places = names.filter_map(|(at, (name, _))| match name {
-                Value::Str(name) => Some((Arc::clone(name), at)),
-                _ => None,
-            });
-            self.places.extend(places);
-        }
+    fn text_item(&mut self, text: &'a str) -> Item {
+        Item::Text(self.tape.span(self.text, &Cow::Borrowed(text)))
     }
 }
 

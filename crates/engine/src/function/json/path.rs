@@ -2,18 +2,50 @@
 
 use event::value::Shared;
 use event::{Object, Value};
-use javatext::json_path::{Found, Item, Node, Path, Scalar, Slot, Targets};
+use javatext::json_path::{self, Item, Node, Path, Scalar, Slot, Targets};
+
+use super::tape;
+
+/// What a path leads to.
+pub enum Found<'t> {
+    /// In the text.
+    Place(tape::Place<'t>),
+    /// In an object, or made by the path.
+    Value(Value),
+}
+
+impl Found<'_> {
+    pub fn into_value(self) -> Value {
+        match self {
+            Found::Place(place) => place.value(),
+            Found::Value(value) => value,
+        }
+    }
+}
 
 /// What a path gives: a value, or for an indefinite path a list. `None`: it leads nowhere.
 pub fn read(path: &Path, root: &Value) -> Result<Option<Value>, String> {
-    Ok(match path.find(&Place(root.clone()))? {
-        Found::Nothing => None,
-        Found::One(item) => Some(value_of(item)),
-        Found::Many(items) => {
-            let values = items.into_iter().map(value_of).collect();
-            Some(Value::Object(Object::List(Shared::new(values))))
-        }
+    let found = path.find(&Place(root.clone()))?;
+    Ok(value_found(found, |Place(value)| value))
+}
+
+/// As [`read`], of a text.
+pub fn look<'t>(path: &Path, root: tape::Place<'t>) -> Result<Option<Found<'t>>, String> {
+    Ok(match path.find(&root)? {
+        json_path::Found::One(Item::Node(place)) => Some(Found::Place(place)),
+        found => value_found(found, tape::Place::value).map(Found::Value),
     })
+}
+
+fn value_found<N>(found: json_path::Found<N>, value: impl Fn(N) -> Value) -> Option<Value> {
+    match found {
+        json_path::Found::Nothing => None,
+        json_path::Found::One(item) => Some(value_of(item, &value)),
+        json_path::Found::Many(items) => {
+            let values = items.into_iter().map(|item| value_of(item, &value));
+            Some(Value::Object(Object::List(Shared::new(values.collect()))))
+        }
+    }
 }
 
 /// Puts a member into each object that the path meets.
@@ -66,12 +98,12 @@ fn set_member(entries: &mut Vec<(Value, Value)>, key: &str, value: &Value) {
     }
 }
 
-fn value_of(item: Item<Place>) -> Value {
+fn value_of<N>(item: Item<N>, value: &impl Fn(N) -> Value) -> Value {
     match item {
-        Item::Node(Place(value)) => value,
+        Item::Node(node) => value(node),
         Item::Members(members) => {
             let members = members.into_iter();
-            let entries = members.map(|(name, Place(value))| (Value::str(&name), value));
+            let entries = members.map(|(name, node)| (Value::str(&name), value(node)));
             Value::Object(Object::Map(Shared::new(entries.collect())))
         }
         Item::Number(number) => Value::Double(number),

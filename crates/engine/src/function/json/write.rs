@@ -6,6 +6,8 @@ use event::text::{to_text, write_double, write_float};
 use event::value::Shared;
 use event::{Object, Value};
 
+use super::tape::Place;
+
 /// Deepest nesting that is written.
 const DEPTH_MAX: usize = 256;
 
@@ -26,7 +28,43 @@ pub fn to_json(value: &Value, style: Style) -> Result<String, String> {
     Ok(out)
 }
 
-fn write_json(out: &mut String, value: &Value, style: Style, depth: usize) -> Result<(), String> {
+/// As Gson writes what was read.
+pub fn write_place(out: &mut String, place: Place<'_>) -> Result<(), String> {
+    if let Some(text) = place.as_text() {
+        write_text(out, text, Style::Gson);
+    } else if let Some(members) = place.members() {
+        out.push('{');
+        for (number, (name, value)) in members.enumerate() {
+            if number > 0 {
+                out.push(',');
+            }
+            write_text(out, name, Style::Gson);
+            out.push(':');
+            write_place(out, value)?;
+        }
+        out.push('}');
+    } else if let Some(elements) = place.elements() {
+        out.push('[');
+        for (number, element) in elements.enumerate() {
+            if number > 0 {
+                out.push(',');
+            }
+            write_place(out, element)?;
+        }
+        out.push(']');
+    } else {
+        write_json(out, &place.scalar_value(), Style::Gson, 0)?;
+    }
+    Ok(())
+}
+
+/// `depth` is that of what it is in.
+pub fn write_json(
+    out: &mut String,
+    value: &Value,
+    style: Style,
+    depth: usize,
+) -> Result<(), String> {
     if depth > DEPTH_MAX {
         return Err(format!("the value nests deeper than {DEPTH_MAX}"));
     }
@@ -159,7 +197,7 @@ static IS_LOOKED_AT: [bool; 256] = {
     bytes
 };
 
-fn write_text(out: &mut String, text: &str, style: Style) {
+pub fn write_text(out: &mut String, text: &str, style: Style) {
     out.reserve(text.len() + 2);
     out.push('"');
     let bytes = text.as_bytes();

@@ -9,6 +9,8 @@ mod pattern;
 mod shape;
 mod template;
 
+pub(super) use template::{Braces, number, split};
+
 use super::row::{RowFunction, row};
 use crate::component::Function;
 use crate::spec::*;

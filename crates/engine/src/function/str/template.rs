@@ -22,14 +22,14 @@ pub fn fill_template(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, Strin
         _ => None,
     };
     let mut out = String::with_capacity(template.len());
-    let mut rest = template;
-    while let Some(open) = find_pair(rest, b'{') {
-        let Some(length) = find_pair(&rest[open + 2..], b'}') else {
-            break;
+    split(template, |piece| {
+        let name = match piece {
+            Braces::Outside(text) => {
+                out.push_str(text);
+                return Ok(());
+            }
+            Braces::Inside(name) => name,
         };
-        out.push_str(&rest[..open]);
-        let name = &rest[open + 2..open + 2 + length];
-        rest = &rest[open + 4 + length..];
         let value = match &map {
             Some(map) => {
                 let key = name.trim();
@@ -37,15 +37,38 @@ pub fn fill_template(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, Strin
                 let found = entries.find(|(k, _)| k.as_str() == Some(key));
                 found.map(|(_, v)| v)
             }
-            None => Some(numbered(args, name)?),
+            None => Some(&args[number(name, args.len())?]),
         };
         match value {
             Some(value) if !value.is_null() => write_value(&mut out, value),
             _ => out.push_str(name),
         }
-    }
-    out.push_str(rest);
+        Ok(())
+    })?;
     Ok(Value::str(&out))
+}
+
+/// A piece of a template.
+pub enum Braces<'t> {
+    Outside(&'t str),
+    Inside(&'t str),
+}
+
+/// Hands over a template piece by piece.
+pub fn split<'t>(
+    template: &'t str,
+    mut each: impl FnMut(Braces<'t>) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut rest = template;
+    while let Some(open) = find_pair(rest, b'{') {
+        let Some(length) = find_pair(&rest[open + 2..], b'}') else {
+            break;
+        };
+        each(Braces::Outside(&rest[..open]))?;
+        each(Braces::Inside(&rest[open + 2..open + 2 + length]))?;
+        rest = &rest[open + 4 + length..];
+    }
+    each(Braces::Outside(rest))
 }
 
 /// Where the first two braces of a kind stand side by side.
@@ -54,13 +77,13 @@ fn find_pair(text: &str, brace: u8) -> Option<usize> {
     memchr_iter(brace, bytes).find(|&at| bytes.get(at + 1) == Some(&brace))
 }
 
-/// The value that a placeholder names by its number.
-fn numbered<'a>(args: &'a [Value], name: &str) -> Result<&'a Value, String> {
+/// The number in a placeholder, which is below that of the arguments.
+pub fn number(name: &str, arguments: usize) -> Result<usize, String> {
     let number: i32 = parse_integer(name.trim())
         .ok_or_else(|| format!("'{name}' in the template is not a number"))?;
-    let value = usize::try_from(number).ok().and_then(|n| args.get(n));
-    value.ok_or_else(|| {
-        let count = args.len() - 1;
+    let argument = usize::try_from(number).ok().filter(|&n| n < arguments);
+    argument.ok_or_else(|| {
+        let count = arguments - 1;
         format!("the template names value {number}, but has the values 1 to {count}")
     })
 }
