@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use connect::net::{
-    Crowd, Listening, Observed, Outgoing, STOP_GRACE, Served as ServedLine, SocketOptions,
+    Crowd, Listening, Observed, Outgoing, Rewound, STOP_GRACE, Served as ServedLine, SocketOptions,
 };
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HOST, HeaderName, HeaderValue, ORIGIN};
@@ -184,7 +184,11 @@ impl Peer {
     }
 }
 
-async fn serve(stream: TcpStream, port: Arc<Port>, stopped: watch::Receiver<bool>) -> ServedLine {
+async fn serve(
+    mut stream: TcpStream,
+    port: Arc<Port>,
+    stopped: watch::Receiver<bool>,
+) -> ServedLine {
     let tls = port.gateway.tls();
     let peer = Arc::new(Peer::new(
         stream.peer_addr()?,
@@ -200,11 +204,13 @@ async fn serve(stream: TcpStream, port: Arc<Port>, stopped: watch::Receiver<bool
             let (port, peer) = (&port, &peer);
             let served = async move {
                 let begun = tokio::select! {
-                    begun = tokio::time::timeout(HEAD_MAX, http2::begins(&stream)) => begun??,
+                    begun = tokio::time::timeout(HEAD_MAX, http2::begins(&mut stream)) => begun??,
                     () = port.crowd.gives_way(|| peer.waits()) => return Ok(None),
                     _ = own.wait_for(|is_stopped| *is_stopped) => return Ok(None),
                 };
-                match begun {
+                let (is_http2, read) = begun;
+                let stream = Rewound::new(read, stream);
+                match is_http2 {
                     true => http2::serve(stream, port, peer, own).await.map(|()| None),
                     false => serve_line(stream, port, peer, own).await,
                 }
