@@ -92,7 +92,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             named(&mut request);
             // Streams have windows of their own: none waits for what another one has to write.
             let outgoing = Arc::new(Outgoing::unmetered());
-            let own = Arc::new(Peer::new(peer.address, peer.is_tls, outgoing));
+            let own = Arc::new(Peer::new(peer.socket, peer.has_tls, outgoing));
             let answer = respond(request, &port, &own).await;
             is_held.fetch_or(own.outgoing.has_events(), Ordering::Relaxed);
             peer.set_waits(Some(Instant::now()));
