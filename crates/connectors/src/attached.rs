@@ -9,7 +9,7 @@ use connect::component::{
 use connect::error::Error;
 use connect::message::Message;
 use connect::net::Receiver;
-use connect::net::gateway::{Attachment, Gateway, Protocol, TopicFeed, TopicIngress};
+use connect::net::gateway::{Attachment, Gateway, News, Protocol, TopicFeed, TopicIngress};
 use connect::option::{Settings, property_names};
 use plan::Transport;
 use plan::spec::ConnectorSpec;
@@ -22,8 +22,8 @@ pub(crate) fn is_attached(transport: &Transport) -> bool {
 fn gateway(environment: &Environment, settings: Settings<'_>) -> Result<Arc<dyn Gateway>, Error> {
     environment.gateway().ok_or_else(|| {
         settings.refused(
-            "option 'api' attaches it to the gateway, and this server has none: start it with \
-             --gateway ADDRESS",
+            "it belongs to the gateway (option 'api', or a stream 'gw_…'), and this server has none: \
+             start it with --gateway ADDRESS",
         )
     })
 }
@@ -168,6 +168,12 @@ impl TopicSource {
         let settings = Settings::of_source(setup.transport, specs);
         let name = format!("{}/{}", setup.environment.app, setup.schema.name);
         let gateway = gateway(setup.environment, settings)?;
+        let news = setup.transport.option("news").and_then(News::of_stream);
+        if let Some(news) = news {
+            let receiver = Receiver::new(property_names(setup.transport));
+            let topic = gateway.news(news, &receiver.ingress, receiver.names.len());
+            return Ok(TopicSource { receiver, topic });
+        }
         let attachment = attachment(settings, setup.transport, name, protocol)?;
         let receiver = Receiver::new(property_names(setup.transport));
         let is_durable = setup.environment.state.is_some();

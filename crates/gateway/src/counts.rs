@@ -35,6 +35,10 @@ pub struct Counts {
     pub gaps: Count,
     /// Readers that were disconnected because they were too slow.
     pub slow: Count,
+    /// Events of webhooks that were taken before.
+    pub repeated: Count,
+    /// Payloads that fit no message of their topic and were kept as rejected events.
+    pub dead_letters: Count,
     /// Requests that were refused, by cause.
     pub refused: Refused,
 }
@@ -53,6 +57,8 @@ pub struct Refused {
     pub origin: Count,
     /// A payload that is too long, too late, or that nothing can be made of.
     pub payload: Count,
+    /// A payload that fits no message of its topic.
+    pub schema: Count,
     /// What is behind the topic takes nothing now.
     pub busy: Count,
     /// The backend cannot be reached.
@@ -61,7 +67,7 @@ pub struct Refused {
 
 impl Refused {
     /// All of them, with the names of their causes.
-    pub fn all(&self) -> [(&'static str, u64); 8] {
+    pub fn all(&self) -> [(&'static str, u64); 9] {
         [
             ("unknown", self.unknown.get()),
             ("method", self.method.get()),
@@ -69,6 +75,7 @@ impl Refused {
             ("throttled", self.throttled.get()),
             ("origin", self.origin.get()),
             ("payload", self.payload.get()),
+            ("schema", self.schema.get()),
             ("busy", self.busy.get()),
             ("backend", self.backend.get()),
         ]

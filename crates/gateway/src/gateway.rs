@@ -6,12 +6,16 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use connect::arrivals::Arrivals;
-use connect::net::gateway::{Attachment, Gateway as Attach, Protocol, TopicFeed, TopicIngress};
+use connect::net::gateway::{
+    Attachment, Gateway as Attach, News, Protocol, TopicFeed, TopicIngress,
+};
 use connect::net::{Ingress, Network, ServerTls};
+use connect::retry::Burst;
 use connect::shared::Shared;
 use tokio::sync::watch;
 
@@ -20,7 +24,7 @@ use crate::backends::Backends;
 use crate::connections::Connections;
 use crate::counts::Counts;
 use crate::hub::{Hub, HubError};
-use crate::model::{Address, Api, Binding, History, Operation, Slow, Topic, segments_of};
+use crate::model::{Address, Api, Binding, Operation, Slow, Topic, Unfit, segments_of};
 use crate::ring::End;
 use crate::topic::{InletState, TopicState};
 
@@ -43,6 +47,12 @@ pub struct Gateway {
     addresses: Mutex<Vec<SocketAddr>>,
     table: RwLock<Arc<Table>>,
     said: Mutex<Said>,
+    /// It listens, so that hubs can reach it.
+    has_begun: AtomicBool,
+    /// Payloads that fit no message of their topic, as far as they are said.
+    unfit: Burst,
+    /// Events of webhooks that are not genuine.
+    pub(crate) fakes: Burst,
 }
 
 /// What there is at one moment.
@@ -80,6 +90,38 @@ enum Direction {
     In,
 }
 
+impl Served {
+    /// What is wrong with a payload that a client publishes to a topic, counted and said: of all of them a line a
+    /// second.
+    pub fn fault_of(
+        &self,
+        topic: usize,
+        payload: &[u8],
+        gateway: &Gateway,
+        peer: SocketAddr,
+    ) -> Option<Misfit> {
+        let (topic, state) = &self.topics[topic];
+        let cause = topic.fault_of(payload)?;
+        let is_kept = topic.unfit == Unfit::DeadLetter;
+        match is_kept {
+            true => gateway.counts.dead_letters.add(1),
+            false => gateway.counts.refused.schema.add(1),
+        }
+        if let Some(times) = gateway.unfit.note() {
+            let (topic, what) = (state.name.as_str(), topic.unfit.name());
+            tracing::warn!(topic, %peer, cause, what, times, "payload fits no message of its topic");
+        }
+        Some(Misfit { cause, is_kept })
+    }
+}
+
+/// A payload that fits no message of its topic.
+pub(crate) struct Misfit {
+    pub cause: String,
+    /// It goes to the rejected events of the app; else who published it is told.
+    pub is_kept: bool,
+}
+
 /// What a request path means.
 pub(crate) struct Found {
     pub served: Arc<Served>,
@@ -101,14 +143,17 @@ impl Gateway {
             arrivals: shared.get(),
             backends: Backends::default(),
             counts: Counts::default(),
+            connections: Arc::new(Connections::new(access.room())),
             access,
             hub,
             stopping: watch::Sender::new(false),
             tls: RwLock::default(),
-            connections: Arc::default(),
             addresses: Mutex::default(),
             table: RwLock::default(),
             said: Mutex::default(),
+            has_begun: AtomicBool::new(false),
+            unfit: Burst::default(),
+            fakes: Burst::default(),
         }))
     }
 
@@ -125,6 +170,11 @@ impl Gateway {
     /// What it has counted so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// Events about itself that it had to drop, because the app that listens to them was busy.
+    pub fn news_dropped(&self) -> u64 {
+        self.access.room().dropped()
     }
 
     /// The streams that are open.
@@ -165,6 +215,32 @@ impl Gateway {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Follows what topics of documents follow, as soon as it listens.
+    pub(crate) fn begin_following(&self) {
+        self.has_begun.store(true, Ordering::Relaxed);
+        self.follow(&self.table());
+    }
+
+    fn follow(&self, table: &Table) {
+        if !self.has_begun.load(Ordering::Relaxed) {
+            return;
+        }
+        for (_, served) in &table.bases {
+            for (topic, state) in &served.topics {
+                let path = format!("{}{}", served.api.bases[0], topic.address());
+                let Some(following) = state.follow(topic.follow.as_ref(), &path) else {
+                    continue;
+                };
+                match self.network.workers() {
+                    Ok(workers) => drop(workers.next().spawn(following.run())),
+                    Err(error) => {
+                        tracing::error!(cause = %error, "cannot follow topics of other hubs")
+                    }
+                }
+            }
+        }
     }
 
     /// This gateway, for what outlives the call.
@@ -371,6 +447,7 @@ impl Gateway {
         }
         said.leaving
             .retain(|(key, _)| !table.topics.contains_key(key));
+        self.follow(&table);
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
     }
 
@@ -500,12 +577,8 @@ fn add(api: &mut Api, attachment: &Attachment, direction: Direction) {
     let is_new = at.is_none();
     let at = at.unwrap_or_else(|| {
         api.topics.push(Topic {
-            address,
-            subscribe: None,
-            publish: None,
             binding: Binding::Attached,
-            history: History::default(),
-            slow: Slow::default(),
+            ..Topic::new(address)
         });
         api.topics.len() - 1
     });
@@ -597,6 +670,10 @@ impl Attach for Gateway {
             gateway: self.shared(),
             attached,
         }))
+    }
+
+    fn news(&self, of: News, ingress: &Arc<Ingress>, names: usize) -> Box<dyn TopicIngress> {
+        Box::new(self.access.room().listen(of, ingress, names))
     }
 }
 

@@ -10,8 +10,10 @@ use hyper::header::HeaderValue;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use crate::model::{History, Slow};
+use crate::follow::Following;
+use crate::model::{Follow, History, Slow};
 use crate::ring::{End, Ring};
+use crate::webhook::Seen;
 
 /// Addresses of one topic that are held.
 pub(crate) const ADDRESSES_MAX: usize = 10_000;
@@ -32,6 +34,10 @@ pub(crate) struct TopicState {
     inlet_came: Notify,
     /// By the parameters of its addresses; locked while one of them is fetched, so that they come in their order.
     pub fetched: tokio::sync::Mutex<HashMap<Box<[String]>, Fetched>>,
+    /// Ids of events that webhooks have brought.
+    pub seen: Seen,
+    /// What it follows.
+    following: Mutex<Option<Arc<Following>>>,
 }
 
 #[derive(Default)]
@@ -83,6 +89,26 @@ pub(crate) fn kind_of(payload: &[u8], is_text: bool) -> &'static str {
 }
 
 impl TopicState {
+    /// What it follows, if anything.
+    pub fn following(&self) -> Option<Arc<Following>> {
+        let following = self.following.lock();
+        following.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has it follow this from now on; `Some`: that is to be run.
+    pub fn follow(&self, follow: Option<&Follow>, path: &str) -> Option<Arc<Following>> {
+        let following = self.following.lock();
+        let mut following = following.unwrap_or_else(PoisonError::into_inner);
+        if following.as_ref().map(|one| &one.follow) == follow {
+            return None;
+        }
+        if let Some(before) = following.take() {
+            before.stop();
+        }
+        *following = follow.map(|follow| Following::new(follow.clone(), path, &self.name));
+        following.clone()
+    }
+
     /// Does a sink feed those who hear by SSE?
     pub fn is_fed_by_sse(&self) -> bool {
         self.lock().outlets[feed_of(Protocol::Sse)] > 0
@@ -95,6 +121,8 @@ impl TopicState {
             bytes: Arc::default(),
             inlet_came: Notify::new(),
             fetched: tokio::sync::Mutex::default(),
+            seen: Seen::default(),
+            following: Mutex::default(),
         }
     }
 
@@ -218,6 +246,7 @@ impl TopicState {
 
     /// Ends all of its streams.
     pub fn end(&self, end: End) {
+        self.follow(None, "");
         let mut inner = self.lock();
         inner.end = Some(end);
         inner.rings.values().for_each(|ring| ring.end(end));

@@ -4,13 +4,14 @@
 use std::path::Path;
 
 use check::codes::api as code;
+use connect::net::gateway::News;
 use gateway::document::{self, Document};
 use gateway::model::{Api, Binding, Topic};
 use lang::ast::App;
 use lang::diagnostic::{Diagnostic, Kind, Severity};
 use lang::span::Span;
 use lang::suggest::nearest;
-use plan::{Mapping, Plan, Stream, StreamKind, Transport};
+use plan::{Mapping, Output, Plan, Query, Stream, StreamKind, Transport};
 
 use crate::deployment::{AppText, LoadedApp};
 
@@ -104,6 +105,12 @@ pub(crate) fn judge_together(apps: &mut [LoadedApp], must_run: bool) {
             found.extend(faults.into_iter().map(|fault| (*at, fault)));
         }
     }
+    for (at, app) in apps.iter().enumerate() {
+        let Some(plan) = &app.plan else { continue };
+        let faults =
+            listening(plan).flat_map(|(number, news)| news_faults(&plan.streams[number], news));
+        found.extend(faults.map(|fault| (at, fault)));
+    }
     for (at, diagnostic) in found {
         let app = &mut apps[at];
         app.diagnostics.push(diagnostic);
@@ -196,6 +203,73 @@ fn stream_faults(
     missing.collect()
 }
 
+/// The streams of an app that hear what the gateway does: those of its names that nothing else feeds.
+fn listening(plan: &Plan) -> impl Iterator<Item = (usize, News)> {
+    let streams = plan.streams.iter().enumerate();
+    streams.filter_map(|(number, stream)| {
+        let news = News::of_stream(&stream.schema.name)?;
+        let is_fed = |query: &Query| matches!(query.output, Output::Stream(id) if id == number);
+        let is_free = stream.is_defined
+            && matches!(stream.kind, StreamKind::Plain)
+            && stream.sources.is_empty()
+            && !plan.queries.iter().any(is_fed);
+        is_free.then_some((number, news))
+    })
+}
+
+/// Attributes that no event of the gateway has, or has as another type.
+fn news_faults(stream: &Stream, news: News) -> Vec<Diagnostic> {
+    let known = news.attributes();
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    let name = &stream.schema.name;
+    let attributes = stream.schema.attributes.iter();
+    let faults = attributes.filter_map(|attribute| {
+        let found = known.iter().find(|(name, _)| *name == attribute.name);
+        Some(match found {
+            Some((_, ty)) if *ty == attribute.ty => return None,
+            Some((_, ty)) => Diagnostic {
+                code: code::BAD_VALUE,
+                kind: Kind::Type,
+                ..unknown(
+                    format!("attribute '{}' of stream '{name}' is a {}, and events of the gateway have a {ty}", attribute.name, attribute.ty),
+                    stream.span,
+                    "another type",
+                    Some(format!("write '{} {ty}'", attribute.name)),
+                )
+            },
+            None => unknown(
+                format!("events of the gateway for stream '{name}' have no '{}'", attribute.name),
+                stream.span,
+                "there is none",
+                meant(&attribute.name, &names),
+            ),
+        })
+    });
+    faults.collect()
+}
+
+/// The source of a stream that hears what the gateway does.
+fn news_source(stream: &Stream, news: News) -> Transport {
+    let option = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let attributes = stream.schema.attributes.iter();
+    Transport {
+        ty: "websocket-server".to_owned(),
+        options: vec![option("api", "gateway"), option("news", news.stream())],
+        map: Mapping {
+            ty: "json".to_owned(),
+            // What is not known of an event is null.
+            options: vec![option("fail.on.missing.attribute", "false")],
+            attributes: attributes
+                .map(|attribute| format!("$.{}", attribute.name))
+                .collect(),
+            payload: Vec::new(),
+            span: Span::default(),
+        },
+        distribution: None,
+        span: Span::default(),
+    }
+}
+
 fn is_called(stream: &Stream, name: &str) -> bool {
     stream.schema.name == name && matches!(stream.kind, StreamKind::Plain | StreamKind::Trigger)
 }
@@ -232,6 +306,13 @@ pub(crate) fn attach(plan: &mut Plan, apis: &[Api]) -> String {
                     .push(transport("websocket-server", api, topic, &[]));
             }
         }
+    }
+    let news: Vec<(usize, News)> = listening(plan).collect();
+    for (number, news) in news {
+        let stream = &mut plan.streams[number];
+        added.push_str(&format!("{} ", news.stream()));
+        let source = news_source(stream, news);
+        stream.sources.push(source);
     }
     for stream in &mut plan.streams {
         let attributes: Vec<String> = stream

@@ -451,6 +451,11 @@ impl Metrics {
         }
         if let Some(gateway) = self.gateway.get() {
             gateway_families(&mut page, gateway.counts());
+            page.begin(
+                "headwater_gateway_news_dropped_total",
+                "Events about the gateway itself that the app which listens had no room for",
+            );
+            page.put(Labels::new(), gateway.news_dropped() as f64);
         }
         page.finish()
     }
@@ -567,6 +572,16 @@ const GATEWAY_FAMILIES: &[Family<Counts>] = &[
         "headwater_gateway_slow_total",
         "Clients that were disconnected because they read too slowly",
         |counts| counts.slow.get() as f64,
+    ),
+    (
+        "headwater_gateway_repeated_total",
+        "Events of webhooks that had been taken before, by their ids",
+        |counts| counts.repeated.get() as f64,
+    ),
+    (
+        "headwater_gateway_dead_letters_total",
+        "Payloads that fit no message of their topic and were kept as rejected events",
+        |counts| counts.dead_letters.get() as f64,
     ),
 ];
 

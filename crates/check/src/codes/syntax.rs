@@ -215,7 +215,7 @@ pub(super) const CODES: &[CodePage] = &[
         "E0121",
         "an app without a definition",
         "An app begins with at least one definition; queries alone are refused, also by \
-         Siddhi.",
+         Siddhi. Only one that is nothing but the document of an API (`@App:asyncAPI`) needs none.",
         "Define the stream that the queries read.",
         "from S select a insert into T;",
         "define stream S (a int, b string);\n\

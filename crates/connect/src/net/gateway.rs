@@ -6,6 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use event::Type;
 
 use super::Ingress;
 use crate::component::Environment;
@@ -16,6 +17,15 @@ pub enum Protocol {
     /// Server-sent events.
     Sse,
     WebSocket,
+}
+
+impl Protocol {
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Sse => "sse",
+            Protocol::WebSocket => "websocket",
+        }
+    }
 }
 
 /// The topic that a connector names, with what it says of its API.
@@ -43,6 +53,94 @@ pub struct Attachment {
     pub compression: bool,
 }
 
+/// What a gateway tells apps about itself: a stream of this name hears it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum News {
+    /// A stream of a client has begun or ended.
+    Connections,
+    /// An attempt to deliver an event to a callback.
+    Deliveries,
+    /// Somebody is at a topic, or is not any more.
+    Presence,
+    /// A plan had no room.
+    Throttled,
+}
+
+impl News {
+    pub const ALL: [News; 4] = [
+        News::Connections,
+        News::Deliveries,
+        News::Presence,
+        News::Throttled,
+    ];
+
+    /// The stream that hears it.
+    pub fn stream(self) -> &'static str {
+        match self {
+            News::Connections => "gw_connections",
+            News::Deliveries => "gw_deliveries",
+            News::Presence => "gw_presence",
+            News::Throttled => "gw_throttled",
+        }
+    }
+
+    pub fn of_stream(name: &str) -> Option<News> {
+        News::ALL.into_iter().find(|news| news.stream() == name)
+    }
+
+    /// What each of its events has. Times are milliseconds since 1970.
+    pub fn attributes(self) -> &'static [(&'static str, Type)] {
+        const LONG: Type = Type::Long;
+        const TEXT: Type = Type::String;
+        match self {
+            News::Connections => &[
+                ("time", LONG),
+                ("change", TEXT),
+                ("connection", LONG),
+                ("api", TEXT),
+                ("topic", TEXT),
+                ("protocol", TEXT),
+                ("peer", TEXT),
+                ("application", TEXT),
+                ("user", TEXT),
+                ("lasted", LONG),
+            ],
+            News::Deliveries => &[
+                ("time", LONG),
+                ("subscription", TEXT),
+                ("api", TEXT),
+                ("topic", TEXT),
+                ("callback", TEXT),
+                ("application", TEXT),
+                ("number", LONG),
+                ("attempt", Type::Int),
+                ("outcome", TEXT),
+                ("status", Type::Int),
+                ("cause", TEXT),
+            ],
+            News::Presence => &[
+                ("time", LONG),
+                ("change", TEXT),
+                ("api", TEXT),
+                ("topic", TEXT),
+                ("application", TEXT),
+                ("user", TEXT),
+                ("present", LONG),
+            ],
+            News::Throttled => &[
+                ("time", LONG),
+                ("api", TEXT),
+                ("topic", TEXT),
+                ("application", TEXT),
+                ("user", TEXT),
+                ("peer", TEXT),
+                ("quota", TEXT),
+                ("reset", LONG),
+            ],
+        }
+    }
+}
+
 /// The topics of a server.
 pub trait Gateway: Send + Sync {
     /// A way for events of an app to those who hear a topic. The error is for the person who wrote the app.
@@ -57,6 +155,10 @@ pub trait Gateway: Send + Sync {
         names: &[String],
         is_durable: bool,
     ) -> Result<Box<dyn TopicIngress>, String>;
+
+    /// Tells a source what the gateway does, each event as a JSON object, until dropped. What finds no room there is
+    /// dropped and counted.
+    fn news(&self, of: News, ingress: &Arc<Ingress>, names: usize) -> Box<dyn TopicIngress>;
 }
 
 /// Takes events of an app to those who hear a topic.

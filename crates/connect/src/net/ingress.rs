@@ -18,7 +18,7 @@ use crate::component::{
 };
 use crate::error::Error;
 use crate::mapper;
-use crate::rows::Properties;
+use crate::rows::{Properties, Rejected};
 
 /// Messages that may wait for a source.
 const MESSAGES_MAX: usize = 4096;
@@ -51,9 +51,14 @@ pub struct Delivery {
     pub verdict: Option<oneshot::Sender<Option<String>>>,
     /// Where the server can give what follows it once more: the source goes on behind it.
     pub place: Option<Place>,
+    /// Why it is kept among the rejected events instead of being mapped.
+    dead: Option<String>,
     /// The bytes of the body in the budget of the server, until the executor has taken its rows.
     held: Option<Account>,
 }
+
+/// What to do about a message that was rejected before it came to the mapper.
+const UNFIT: &str = "send what the document of the API describes, or change the document";
 
 /// What the server calls a message.
 pub enum Place {
@@ -117,8 +122,16 @@ impl Delivery {
             receipt: None,
             verdict: None,
             place: None,
+            dead: None,
             held: None,
         }
+    }
+
+    /// It is not mapped, but kept among the rejected events of the app with this cause. Whoever waits for a verdict
+    /// hears of none.
+    pub fn dead(mut self, cause: String) -> Delivery {
+        self.dead = Some(cause);
+        self
     }
 
     /// The bytes of the body are of the budget until the executor has taken its rows.
@@ -504,7 +517,15 @@ fn hand_over(
         for (index, value) in delivery.properties.drain(..).enumerate() {
             properties.set(index, value);
         }
-        let room = link.map(delivery.body.payload(), properties);
+        let payload = delivery.body.payload();
+        let is_dead = delivery.dead.is_some();
+        let room = match delivery.dead.take() {
+            Some(cause) => {
+                link.reject(Rejected::of(payload, cause, UNFIT));
+                Room::More
+            }
+            None => link.map(payload, properties),
+        };
         // Its rows may have to wait for the executor: the body need not, but its bytes are theirs now.
         drop(delivery.body);
         if let Some(held) = delivery.held {
@@ -512,7 +533,8 @@ fn hand_over(
         }
         if let Some(verdict) = delivery.verdict {
             // Who no longer waits is not told.
-            verdict.send(link.take_refusal()).ok();
+            let refusal = link.take_refusal().filter(|_| !is_dead);
+            verdict.send(refusal).ok();
         }
         receipts.extend(delivery.receipt);
         place = delivery.place;

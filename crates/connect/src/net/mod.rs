@@ -20,6 +20,7 @@ mod outgoing;
 mod pace;
 mod ports;
 pub mod request_reply;
+mod rewound;
 mod shared;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -47,6 +48,7 @@ pub use liveness::{Liveness, QUIET};
 pub use outgoing::Outgoing;
 pub use pace::{Clock, Crowd, Idle, Late, Pace};
 pub use ports::{Lease, Port, Ports, Protocol, Served};
+pub use rewound::Rewound;
 pub use shared::{STOP_GRACE, SharedListener, Stay};
 pub use tls::{ClientTls, ClientTrust, PemTrust, ServerTls, system_certificates};
 pub use traffic::{LastHeard, Observed, Observer};

@@ -22,12 +22,12 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::simple::{self, End, Rewound};
+use super::simple::{self, End};
 use super::sse::{Audience, Events, SLOW_MAX};
 use crate::http::request;
 use crate::http::request::{Peer, Route};
 use connect::net;
-use connect::net::{Observed, Protocol, STOP_GRACE, Served, SocketOptions};
+use connect::net::{Observed, Protocol, Rewound, STOP_GRACE, Served, SocketOptions};
 
 /// How long, and how far, a line is read on after its request was refused.
 const LINGER: Duration = Duration::from_secs(1);

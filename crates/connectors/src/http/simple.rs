@@ -10,13 +10,12 @@
 
 use std::io;
 use std::ops::Range;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::pin::pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http_body_util::BodyExt as _;
 use httparse::{EMPTY_HEADER, Status};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -318,73 +317,6 @@ fn framing(headers: &[httparse::Header<'_>]) -> Option<usize> {
     length.filter(|_| hosts == 1)
 }
 
-/// A connection of which something was read already.
-pub(super) struct Rewound<S> {
-    read: Vec<u8>,
-    at: usize,
-    stream: S,
-}
-
-impl<S> Rewound<S> {
-    pub fn new(read: Vec<u8>, stream: S) -> Rewound<S> {
-        Rewound {
-            read,
-            at: 0,
-            stream,
-        }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        if this.at == this.read.len() {
-            return Pin::new(&mut this.stream).poll_read(context, into);
-        }
-        let count = into.remaining().min(this.read.len() - this.at);
-        into.put_slice(&this.read[this.at..][..count]);
-        this.at += count;
-        if this.at == this.read.len() {
-            (this.read, this.at) = (Vec::new(), 0);
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
 /// For fuzzing: whatever the bytes are, a request lies within them, and is not taken before it is whole.
 #[cfg(all(feature = "full", any(test, feature = "testing")))]
 pub(crate) fn check_requests(bytes: &[u8]) {
@@ -453,16 +385,5 @@ mod tests {
         ] {
             assert_eq!(parse(request.as_bytes()), Parsed::Other, "{request}");
         }
-    }
-
-    #[test]
-    fn what_was_read_comes_again_before_the_rest() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
-        let mut line = Rewound::new(b"abc".to_vec(), &b"def"[..]);
-        let mut all = String::new();
-        let read = runtime.block_on(line.read_to_string(&mut all));
-        assert_eq!((read.unwrap(), all.as_str()), (6, "abcdef"));
     }
 }

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
+use connect::net::gateway::News;
 use connect::retry::Burst;
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -23,6 +24,7 @@ pub use rules::{OWN_ISSUER, RuleFault, issuer, plan};
 
 use crate::connections::Entered;
 use crate::model::{Api, Operation};
+use crate::news::{Newsroom, Throttled};
 use crate::plan::{Account, Amount, Denied, Key, Ledger, Meter, Plan, Plans, Slot, Verdict};
 use crate::registry::{Registry, RegistryError};
 use crate::token::{
@@ -57,6 +59,7 @@ pub struct Access {
     verifiers: RwLock<HashMap<String, Arc<Verifier>>>,
     /// Refusals by cause.
     refused: Mutex<HashMap<&'static str, Burst>>,
+    room: Arc<Newsroom>,
 }
 
 /// A request as far as it matters here.
@@ -158,6 +161,7 @@ impl Access {
             mint,
             verifiers: RwLock::default(),
             refused: Mutex::default(),
+            room: Arc::default(),
         }))
     }
 
@@ -172,6 +176,11 @@ impl Access {
 
     pub fn meter(&self) -> &Meter {
         &self.meter
+    }
+
+    /// Where apps hear what the gateway does.
+    pub(crate) fn room(&self) -> &Arc<Newsroom> {
+        &self.room
     }
 
     /// Refusals so far, by cause.
@@ -270,6 +279,26 @@ impl Access {
         }
     }
 
+    /// Tells apps that a plan had no room for a request.
+    pub(crate) fn tell_throttled(
+        &self,
+        api: &Api,
+        topic: &str,
+        peer: IpAddr,
+        (who, denied): (Option<&Principal>, &Denied),
+    ) {
+        if self.room.is_heard(News::Throttled) {
+            let whom = Throttled {
+                api: &id_of(api),
+                topic,
+                application: who.and_then(|who| who.application.as_deref()),
+                user: who.map(|who| &*who.subject),
+                peer: &peer.to_string(),
+            };
+            self.room.throttled(&whom, denied);
+        }
+    }
+
     async fn admitted(
         &self,
         asked: &Asked<'_>,
@@ -315,7 +344,11 @@ impl Access {
         };
         let account = self.meter.account(&key, now);
         let slot = match is_stream {
-            true => Some(account.connect(now).map_err(Turned::Throttled)?),
+            true => Some(account.connect(now).map_err(|denied| {
+                let who = (principal.as_deref(), &denied);
+                self.tell_throttled(asked.api, asked.topic, asked.address, who);
+                Turned::Throttled(denied)
+            })?),
             false => None,
         };
         Ok(Admission {
@@ -381,7 +414,12 @@ impl Admission {
         };
         match self.account.take(amount, now) {
             Verdict::Allowed { .. } => Ok(()),
-            Verdict::Denied(denied) => Err(denied),
+            Verdict::Denied(denied) => {
+                if let Some(entered) = &self.entered {
+                    entered.throttled(&denied);
+                }
+                Err(denied)
+            }
         }
     }
 

@@ -21,6 +21,7 @@ fn secured() -> Operation {
     Operation {
         is_secured: true,
         scopes: vec!["ticks:read".to_owned()],
+        messages: Vec::new(),
     }
 }
 

@@ -7,9 +7,10 @@ use lang::span::Span;
 
 use super::StreamPlace;
 use super::extension;
+use super::message::Messages;
 use super::reader::{Reader, fault};
 use super::tree::Node;
-use crate::model::{Address, Api, Binding, History, Operation, Protocols, Slow, Topic, bases_of};
+use crate::model::{Address, Api, Operation, Protocols, Topic, bases_of};
 use check::codes::api as code;
 
 /// Versions that are read, by major and minor number.
@@ -56,10 +57,12 @@ pub(super) fn read<'d>(reader: &mut Reader<'d>, file: &str) -> Read<'d> {
     };
     let mut api = Api::new(name, version, file);
     let servers = servers(reader, is_three, &mut api);
+    let mut messages = Messages::new(reader);
     let mut drafted = match is_three {
-        true => three(reader, &servers),
-        false => two(reader, &servers),
+        true => three(reader, &servers, &mut messages),
+        false => two(reader, &servers, &mut messages),
     };
+    api.schemas = messages.shared();
     no_two_at_one_address(reader, &drafted);
     let streams = extension::read(reader, &mut api, &mut drafted);
     unused(reader, &drafted);
@@ -230,6 +233,7 @@ fn security<'d>(
                 asked = Some(Operation {
                     is_secured: true,
                     scopes,
+                    ..Operation::default()
                 });
             }
             Some(first) if first.scopes != scopes => {
@@ -284,14 +288,7 @@ fn joined(own: Option<Operation>, all: Option<&Operation>) -> Operation {
 fn draft(reader: &mut Reader<'_>, text: &str, span: Span) -> Option<Drafted> {
     match Address::parse(text) {
         Ok(address) => Some(Drafted {
-            topic: Topic {
-                address,
-                subscribe: None,
-                publish: None,
-                binding: Binding::Own,
-                history: History::default(),
-                slow: Slow::default(),
-            },
+            topic: Topic::new(address),
             span,
         }),
         Err(cause) => {
@@ -302,7 +299,7 @@ fn draft(reader: &mut Reader<'_>, text: &str, span: Span) -> Option<Drafted> {
     }
 }
 
-fn two(reader: &mut Reader<'_>, servers: &Servers) -> Vec<Drafted> {
+fn two<'d>(reader: &mut Reader<'d>, servers: &Servers, messages: &mut Messages) -> Vec<Drafted> {
     let mut drafted = Vec::new();
     let mut said = Servers::default();
     let channels = channels(reader);
@@ -316,7 +313,9 @@ fn two(reader: &mut Reader<'_>, servers: &Servers) -> Vec<Drafted> {
         let mut operation = |name: &str| {
             let operation = reader.resolve(channel.get(name)?)?;
             let own = security(reader, operation, false, &mut said);
-            Some(joined(own, servers.security.as_ref()))
+            let mut own = joined(own, servers.security.as_ref());
+            own.messages = messages.of_operation(reader, operation, name);
+            Some(own)
         };
         draft.topic.subscribe = operation("subscribe");
         draft.topic.publish = operation("publish");
@@ -344,7 +343,7 @@ fn channels<'d>(reader: &mut Reader<'d>) -> &'d [(super::tree::Key, Node)] {
     channels
 }
 
-fn three(reader: &mut Reader<'_>, servers: &Servers) -> Vec<Drafted> {
+fn three<'d>(reader: &mut Reader<'d>, servers: &Servers, messages: &mut Messages) -> Vec<Drafted> {
     let mut said = Servers::default();
     let mut drafted: Vec<(*const Node, Drafted)> = Vec::new();
     for (key, channel) in channels(reader) {
@@ -378,9 +377,13 @@ fn three(reader: &mut Reader<'_>, servers: &Servers) -> Vec<Drafted> {
             reader.needed(operation, "channel", &name);
             continue;
         };
-        let channel = reader.resolve(channel).map(std::ptr::from_ref);
+        let channel = reader.resolve(channel);
         let own = security(reader, operation, true, &mut said);
-        let own = joined(own, servers.security.as_ref());
+        let mut own = joined(own, servers.security.as_ref());
+        if let Some(channel) = channel {
+            own.messages = messages.of_channel(reader, channel, operation);
+        }
+        let channel = channel.map(std::ptr::from_ref);
         let of_channel = |(own, _): &&mut (*const Node, Drafted)| Some(*own) == channel;
         let Some((_, draft)) = drafted.iter_mut().find(of_channel) else {
             continue;

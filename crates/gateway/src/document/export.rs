@@ -3,13 +3,14 @@
 //! Promises: what is read back is an equal API. Never: a secret; where the API has one, the document says where it is
 //! to be put in.
 
+use connect::net::http_client::Network;
 use connect::url::Url;
 use serde_json::{Map, Value as Json, json};
 
 use crate::hub::{Receiver, Rules};
 use crate::model::{
-    Api, Binding, HEARTBEAT, History, Lifecycle, MESSAGE_MAX, Operation, Protocols, Slow, Topic,
-    Upstream,
+    Api, Binding, Content, HEARTBEAT, History, Lifecycle, MESSAGE_MAX, Message, Operation,
+    Protocols, Slow, Topic, Unfit, Upstream, encode_segment,
 };
 
 /// What a document is written as.
@@ -107,8 +108,7 @@ fn within_app(api: &Api, document: &str) -> Result<String, String> {
         .filter(|c| !c.is_control() && !matches!(c, '\'' | '\\'))
         .collect();
     Ok(format!(
-        "@App:name('{name}-api')\n@App:asyncAPI(\"\"\"\n{document}\"\"\")\n\
-         -- An app needs a definition; nothing uses this one.\ndefine stream Unused (nothing bool);\n"
+        "@App:name('{name}-api')\n@App:asyncAPI(\"\"\"\n{document}\"\"\")"
     ))
 }
 
@@ -152,11 +152,24 @@ fn two(api: &Api) -> Map<String, Json> {
         }
         for (name, operation) in [("subscribe", &topic.subscribe), ("publish", &topic.publish)] {
             let Some(operation) = operation else { continue };
-            let security = match operation.is_secured {
+            let mut said = match operation.is_secured {
                 true => json!({ "security": [{ "token": operation.scopes }] }),
                 false => json!({}),
             };
-            channel.insert(name.to_owned(), security);
+            let named = |one: &Message| {
+                let mut said = message(one);
+                said["name"] = one.name.as_str().into();
+                said
+            };
+            match operation.messages.as_slice() {
+                [] => {}
+                [only] => said["message"] = named(only),
+                several => {
+                    let all: Vec<Json> = several.iter().map(named).collect();
+                    said["message"] = json!({ "oneOf": all });
+                }
+            }
+            channel.insert(name.to_owned(), said);
         }
         channels.insert(topic.address().to_owned(), channel.into());
     }
@@ -167,10 +180,35 @@ fn two(api: &Api) -> Map<String, Json> {
         .flat_map(operations)
         .any(|one| one.is_secured)
     {
-        let schemes = json!({ "securitySchemes": { "token": { "type": "oauth2", "flows": {} } } });
-        document.insert("components".to_owned(), schemes);
+        let schemes = json!({ "token": { "type": "oauth2", "flows": {} } });
+        add_component(&mut document, "securitySchemes", schemes);
     }
+    add_schemas(&mut document, api);
     document
+}
+
+/// A message without its name.
+fn message(one: &Message) -> Json {
+    let mut said = json!({});
+    if one.content == Content::Text {
+        said["contentType"] = "text/plain".into();
+    }
+    if let Some(schema) = &one.schema {
+        said["payload"] = schema.json().clone();
+    }
+    said
+}
+
+fn add_component(document: &mut Map<String, Json>, name: &str, component: Json) {
+    let components = document.entry("components").or_insert_with(|| json!({}));
+    components[name] = component;
+}
+
+/// The schemas that those of messages refer to.
+fn add_schemas(document: &mut Map<String, Json>, api: &Api) {
+    if !api.schemas.is_empty() {
+        add_component(document, "schemas", Json::Object(api.schemas.clone()));
+    }
 }
 
 fn three(api: &Api, address: Option<&str>) -> Map<String, Json> {
@@ -201,6 +239,14 @@ fn three(api: &Api, address: Option<&str>) -> Map<String, Json> {
         if let Some(parameters) = parameters(topic, &json!({})) {
             channel["parameters"] = parameters;
         }
+        let mut messages = Map::new();
+        for one in operations(topic).flat_map(|operation| &operation.messages) {
+            messages.insert(one.name.clone(), message(one));
+        }
+        let has_messages = !messages.is_empty();
+        if has_messages {
+            channel["messages"] = messages.into();
+        }
         channels.insert(id.clone(), channel);
         let named = [
             ("hear", "send", &topic.subscribe),
@@ -215,6 +261,14 @@ fn three(api: &Api, address: Option<&str>) -> Map<String, Json> {
                 said["security"] =
                     json!([{ "$ref": format!("#/components/securitySchemes/{scheme}") }]);
             }
+            if has_messages {
+                // Without a word it would be all of the channel.
+                let refer = |one: &Message| {
+                    let name = one.name.replace('~', "~0").replace('/', "~1");
+                    json!({ "$ref": format!("#/channels/{id}/messages/{}", encode_segment(&name)) })
+                };
+                said["messages"] = operation.messages.iter().map(refer).collect();
+            }
             all.insert(format!("{name}-{}", number + 1), said);
         }
     }
@@ -226,11 +280,9 @@ fn three(api: &Api, address: Option<&str>) -> Map<String, Json> {
             (scheme_of(scopes), scheme)
         });
         let schemes: Map<String, Json> = schemes.collect();
-        document.insert(
-            "components".to_owned(),
-            json!({ "securitySchemes": schemes }),
-        );
+        add_component(&mut document, "securitySchemes", schemes.into());
     }
+    add_schemas(&mut document, api);
     document
 }
 
@@ -275,6 +327,10 @@ fn own(api: &Api, shows_secrets: bool, notes: &mut Vec<String>) -> Json {
     if !api.origins.0.is_empty() {
         own.insert("origins".to_owned(), json!(api.origins.0));
     }
+    if !api.proxies.is_empty() {
+        let proxies = api.proxies.iter().map(Network::to_string);
+        own.insert("proxies".to_owned(), proxies.collect::<Vec<_>>().into());
+    }
     if api.status != Lifecycle::default() {
         own.insert("status".to_owned(), api.status.name().into());
     }
@@ -294,7 +350,7 @@ fn own(api: &Api, shows_secrets: bool, notes: &mut Vec<String>) -> Json {
         own.insert("websub".to_owned(), hub(&api.hub, shows_secrets));
     }
     let topics = api.topics.iter().filter_map(|topic| {
-        let said = of_topic(topic, notes);
+        let said = of_topic(topic, shows_secrets, notes);
         (!said.is_empty()).then(|| (topic.address().to_owned(), Json::Object(said)))
     });
     let topics: Map<String, Json> = topics.collect();
@@ -336,7 +392,7 @@ fn hub(rules: &Rules, shows_secrets: bool) -> Json {
     own
 }
 
-fn of_topic(topic: &Topic, notes: &mut Vec<String>) -> Map<String, Json> {
+fn of_topic(topic: &Topic, shows_secrets: bool, notes: &mut Vec<String>) -> Map<String, Json> {
     let mut own = Map::new();
     match &topic.binding {
         Binding::Own => {}
@@ -366,6 +422,19 @@ fn of_topic(topic: &Topic, notes: &mut Vec<String>) -> Map<String, Json> {
     }
     if topic.slow != Slow::default() {
         own.insert("slow".to_owned(), topic.slow.name().into());
+    }
+    if let Some(follow) = &topic.follow {
+        own.insert("follow".to_owned(), follow.to_json());
+    }
+    if let Some(webhook) = &topic.webhook {
+        own.insert("webhook".to_owned(), webhook.to_json(shows_secrets));
+        if webhook.has_secret() && !shows_secrets {
+            let address = topic.address();
+            notes.push(format!("the secret of the webhook of topic '{address}' is left out: write it where the document has 'secret: null'"));
+        }
+    }
+    if topic.unfit != Unfit::default() {
+        own.insert("payloads".to_owned(), topic.unfit.name().into());
     }
     own
 }
@@ -420,6 +489,25 @@ components:
     any: { type: http, scheme: bearer }
 ";
 
+    /// Messages of both directions, several of one, texts, and schemas that share others and lead back to themselves.
+    const MESSAGES: &str = "asyncapi: 3.0.0
+info: { title: Trees, version: '1' }
+channels:
+  one: { address: /one, messages: {
+    tree: { payload: { $ref: '#/components/schemas/Tree' } },
+    leaf: { payload: { $ref: '#/components/messages/Leaf/payload' } },
+    word: { contentType: 'text/plain', payload: { type: string, maxLength: 3 } },
+    free: {} } }
+operations:
+  hear: { action: send, channel: { $ref: '#/channels/one' } }
+  put: { action: receive, channel: { $ref: '#/channels/one' }, messages: [
+    { $ref: '#/channels/one/messages/tree' }, { $ref: '#/channels/one/messages/word' } ] }
+components:
+  messages: { Leaf: { payload: { type: integer, minimum: 0.5 } } }
+  schemas: { Tree: { type: object, properties: { leaf: { $ref: '#/components/messages/Leaf/payload' }, below: { items: { $ref: '#/components/schemas/Tree' } } } } }
+x-headwater: { topics: { /one: { stream: A/S, payloads: dead-letter, webhook: { from: cloudevents, tolerance: 90s }, follow: { topic: 'http://h:81/t?a=b', callback: 'https://c', lease: 1d, networks: [ '127.0.0.1' ] } } } }
+";
+
     // rules: A4
     #[test]
     fn an_api_that_is_written_and_read_again_is_the_same() {
@@ -427,7 +515,7 @@ components:
             "x-headwater: { issuers: [ own ] }\n",
             "x-headwater: { issuers: [ own ], context: /, protocols: [ ws ] }\n",
             "x-headwater: { issuers: [ own ], context: '/a/b c', default: false, protocols: [ sse, websub ], status: deprecated, websub: { receiver: { open: true } } }\n",
-            "x-headwater: { issuers: [ own ], protocols: [ http ], compression: true, heartbeat: 3s, message-max: 64MB, origins: [ 'https://a.example', '*' ] }\n",
+            "x-headwater: { issuers: [ own ], protocols: [ http ], compression: true, heartbeat: 3s, message-max: 64MB, origins: [ 'https://a.example', '*' ], proxies: [ '10.0.0.0/8', '::1' ] }\n",
             "x-headwater:
   issuers: [ { name: main, issuer: 'https://idp.example.com', algorithms: [ RS256, ES256 ] } ]
   plans: { AsyncGold: {}, Team: { events: [ 2000/s, 50000/day ], connections: 3 } }
@@ -445,6 +533,18 @@ components:
         for own in owns {
             comes_back(&fine(&format!("{BEGIN}{own}")));
         }
+        let trees = fine(MESSAGES);
+        let names = |operation: &Option<Operation>| -> Vec<String> {
+            let messages = operation.iter().flat_map(|operation| &operation.messages);
+            messages.map(|message| message.name.clone()).collect()
+        };
+        assert_eq!(
+            names(&trees.topics[0].subscribe),
+            ["tree", "leaf", "word", "free"]
+        );
+        assert_eq!(names(&trees.topics[0].publish), ["tree", "word"]);
+        assert_eq!(trees.schemas.len(), 2);
+        comes_back(&trees);
         // Each choice with each other one.
         for protocols in 1..8_u8 {
             for slow in Slow::NAMES {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use connect::net::http_client::Network;
 use connect::url::Url;
 use lang::quantity::size_text;
 use lang::span::Span;
@@ -14,8 +15,8 @@ use super::tree::{Key, Node};
 use crate::access;
 use crate::hub::Rules;
 use crate::model::{
-    Address, Api, Binding, HISTORY_EVENTS_MAX, History, Lifecycle, Origins, Protocols, Slow,
-    Upstream, bases_of,
+    Address, Api, Binding, Follow, HISTORY_EVENTS_MAX, History, Lifecycle, Origins, Protocols,
+    Slow, Unfit, Upstream, Webhook, bases_of,
 };
 use check::codes::api as code;
 
@@ -27,15 +28,18 @@ const KEYS: &[&str] = &[
     "issuers",
     "message-max",
     "origins",
+    "payloads",
     "plans",
     "protocols",
+    "proxies",
     "status",
     "topics",
     "websub",
 ];
 
 const TOPIC_KEYS: &[&str] = &[
-    "backend", "filter", "history", "key", "slow", "stream", "upstream",
+    "backend", "filter", "follow", "history", "key", "payloads", "slow", "stream", "upstream",
+    "webhook",
 ];
 
 const HISTORY_KEYS: &[&str] = &["age", "durable", "events"];
@@ -105,6 +109,20 @@ pub(super) fn read(
             .map(|(text, _)| text.trim_end_matches('/').to_owned())
             .collect(),
     );
+    for (text, span) in reader.texts(own, "proxies") {
+        match Network::parse(text) {
+            Some(network) => api.proxies.push(network),
+            None => {
+                let said = format!("'{text}' is no network of a proxy");
+                reader.say(fault(
+                    code::BAD_VALUE,
+                    said,
+                    span,
+                    "write 10.0.0.0/8 or an address",
+                ));
+            }
+        }
+    }
     let heartbeat =
         |text: &str| duration(text).filter(|time| (HEARTBEAT_MIN..=HEARTBEAT_MAX).contains(time));
     if let Some(time) = reader.parsed(own, "heartbeat", "a time from 1s to 1h", heartbeat) {
@@ -128,6 +146,10 @@ pub(super) fn read(
     if let Some(bytes) = reader.parsed(own, "message-max", "a size up to 64MB", size) {
         api.message_max = bytes as usize;
     }
+    let unfit = unfit(reader, own);
+    for draft in drafted.iter_mut() {
+        draft.topic.unfit = unfit.map_or(Unfit::default(), |(unfit, _)| unfit);
+    }
     if let Some((websub, node)) = own.entry("websub") {
         match Rules::from_json(&node.to_json()) {
             Ok(rules) => api.hub = rules,
@@ -137,7 +159,49 @@ pub(super) fn read(
             }
         }
     }
-    topics(reader, own, drafted)
+    let streams = topics(reader, own, drafted);
+    dead_letters(reader, own, unfit, drafted);
+    streams
+}
+
+/// What becomes of payloads that fit no message.
+fn unfit<'d>(reader: &mut Reader<'d>, said: &'d Node) -> Option<(Unfit, Span)> {
+    let (text, span) = reader.text(said, "payloads")?;
+    let unfit = Unfit::parse(text);
+    if unfit.is_none() {
+        let said = format!("'payloads' is '{text}'");
+        reader.unknown_name(said, span, text, &Unfit::NAMES);
+    }
+    Some((unfit?, span))
+}
+
+/// Dead letters are kept with an app, which a topic may not have.
+fn dead_letters(
+    reader: &mut Reader<'_>,
+    own: &Node,
+    all: Option<(Unfit, Span)>,
+    drafted: &mut [Drafted],
+) {
+    for draft in drafted {
+        let topic = &mut draft.topic;
+        let has_app = matches!(topic.binding, Binding::Stream { .. });
+        if topic.unfit != Unfit::DeadLetter || has_app || topic.publish.is_none() {
+            continue;
+        }
+        let address = topic.address().to_owned();
+        let said = own.get("topics").and_then(|topics| topics.get(&address));
+        match said.and_then(|said| said.get("payloads")) {
+            Some(node) => {
+                let said =
+                    format!("dead letters are kept with an app, and topic '{address}' has none");
+                let found = fault(code::BAD_VALUE, said, node.span, "no app");
+                reader.say(found.help("bind the topic to a stream, or write reject"));
+            }
+            // Said of all topics, it is meant for those that can.
+            None if all.is_some() => topic.unfit = Unfit::Reject,
+            None => {}
+        }
+    }
 }
 
 fn not_yet(reader: &mut Reader<'_>, key: &Key, what: &str) {
@@ -282,8 +346,50 @@ fn topic<'d>(
             }
         }
     }
+    if let Some((unfit, _)) = unfit(reader, said) {
+        draft.topic.unfit = unfit;
+    }
+    webhook(reader, said, draft);
+    follow(reader, said, draft);
     backend(reader, said, draft);
     stream(reader, at, said, (number, draft))
+}
+
+fn follow(reader: &mut Reader<'_>, said: &Node, draft: &mut Drafted) {
+    let Some((key, node)) = said.entry("follow") else {
+        return;
+    };
+    let cause = match Follow::from_json(&node.to_json()) {
+        Ok(_) if !draft.topic.parameters().is_empty() => {
+            "a topic with parameters cannot follow one of another hub".to_owned()
+        }
+        Ok(_) if said.get("backend").is_some() => {
+            "a topic with a backend cannot follow one of another hub".to_owned()
+        }
+        Ok(follow) => {
+            draft.topic.follow = Some(follow);
+            return;
+        }
+        Err(cause) => cause,
+    };
+    reader.say(fault(code::BAD_VALUE, cause, key.span, "this one"));
+}
+
+fn webhook(reader: &mut Reader<'_>, said: &Node, draft: &mut Drafted) {
+    let Some((key, node)) = said.entry("webhook") else {
+        return;
+    };
+    if draft.topic.publish.is_none() {
+        let address = draft.topic.address().to_owned();
+        let said = format!("nobody may publish to topic '{address}', and so no webhook either");
+        let found = fault(code::BAD_VALUE, said, key.span, "without effect");
+        reader.say(found.help("add an operation: 'receive' in 3.x, 'publish' in 2.x"));
+        return;
+    }
+    match Webhook::from_json(&node.to_json()) {
+        Ok(webhook) => draft.topic.webhook = Some(webhook),
+        Err(cause) => reader.say(fault(code::BAD_VALUE, cause, key.span, "this webhook")),
+    }
 }
 
 fn history<'d>(reader: &mut Reader<'d>, said: &'d Node, draft: &mut Drafted) {

@@ -6,6 +6,7 @@
 mod asyncapi;
 mod export;
 mod extension;
+mod message;
 mod quantity;
 mod reader;
 mod tree;
@@ -109,6 +110,13 @@ pub fn read(text: &str, file: &str) -> Document {
         streams: read.streams,
         title: read.title.map_or(Span::default(), |(_, span)| span),
     }
+}
+
+/// An API as far as a document says it, whatever else is wrong with that.
+pub(crate) fn read_leniently(text: &str) -> Option<Api> {
+    let root = tree::parse(text).ok()?;
+    let mut reader = Reader::new(&root, text);
+    asyncapi::read(&mut reader, "").api
 }
 
 /// Faults of documents that cannot be served beside each other: the number of the later one, and what is wrong.

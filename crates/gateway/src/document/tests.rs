@@ -43,10 +43,13 @@ servers: { edge: { url: 'sse://localhost:8280/ticks/1.0.0', protocol: sse } }
 channels:
   '/symbols/{symbol}':
     parameters: { symbol: { schema: { type: string } } }
-    subscribe: { security: [ { jwt: [ 'ticks:read' ] } ], message: { payload: { type: object } } }
+    subscribe: { security: [ { jwt: [ 'ticks:read' ] } ], message: { $ref: '#/components/messages/tick' } }
   /orders:
-    publish: { message: { payload: { type: object } } }
-components: { securitySchemes: { jwt: { type: oauth2, flows: {} } } }
+    publish: { message: { name: order, payload: { $ref: '#/components/schemas/Order' } } }
+components:
+  securitySchemes: { jwt: { type: oauth2, flows: {} } }
+  messages: { tick: { payload: { type: object } } }
+  schemas: { Order: { type: object, required: [ item ] } }
 x-headwater: { issuers: [ { name: main, issuer: 'https://idp.example.com', algorithms: [ RS256 ] } ] }
 ";
 
@@ -55,12 +58,14 @@ asyncapi: 3.0.0
 info: { title: StockTicks, version: 1.0.0 }
 servers: { edge: { host: 'localhost:8280', pathname: /ticks/1.0.0, protocol: sse } }
 channels:
-  bySymbol: { address: '/symbols/{symbol}', parameters: { symbol: {} } }
-  orders: { address: /orders }
+  bySymbol: { address: '/symbols/{symbol}', parameters: { symbol: {} }, messages: { tick: { payload: { type: object } } } }
+  orders: { address: /orders, messages: { order: { payload: { $ref: '#/components/schemas/Order' } } } }
 operations:
   receiveTicks: { action: send, channel: { $ref: '#/channels/bySymbol' }, security: [ { $ref: '#/components/securitySchemes/jwt' } ] }
   order: { action: receive, channel: { $ref: '#/channels/orders' } }
-components: { securitySchemes: { jwt: { type: oauth2, flows: {}, scopes: [ 'ticks:read' ] } } }
+components:
+  securitySchemes: { jwt: { type: oauth2, flows: {}, scopes: [ 'ticks:read' ] } }
+  schemas: { Order: { type: object, required: [ item ] } }
 x-headwater: { issuers: [ { name: main, issuer: 'https://idp.example.com', algorithms: [ RS256 ] } ] }
 ";
 
@@ -74,11 +79,14 @@ fn one_api_in_both_versions_is_one_model() {
     let secured = Operation {
         is_secured: true,
         scopes,
+        messages: two.topics[0].subscribe.clone().unwrap_or_default().messages,
     };
+    assert_eq!(secured.messages.len(), 1);
     assert_eq!(two.topics[0].subscribe, Some(secured));
     assert_eq!(two.topics[0].publish, None);
     assert_eq!(two.topics[1].subscribe, None);
-    assert_eq!(two.topics[1].publish, Some(Operation::default()));
+    let publish = two.topics[1].publish.as_ref().expect("clients may publish");
+    assert!(!publish.is_secured && publish.messages[0].name == "order");
     assert!(two.protocols.sse && !two.protocols.websocket);
 }
 
@@ -357,4 +365,66 @@ fn every_fault_has_a_place() {
         let has_errors = document.diagnostics.iter().any(|d| d.code.starts_with('E'));
         assert_eq!(has_errors, document.api.is_none(), "{text:?}");
     }
+}
+
+// rules: A5
+#[test]
+fn the_schemas_of_messages_are_judged_with_their_place() {
+    let with = |payload: &str, more: &str| {
+        format!(
+            "asyncapi: 2.6.0\ninfo: {{ title: Ticks, version: '1' }}\nchannels:\n  /in:\n    publish:\n      message: {{ payload: {payload}{more} }}\n"
+        )
+    };
+    for (payload, expect) in [
+        (
+            "{ type: text }",
+            "E1004: the schema of message 'publish' is wrong at '#': 'type' is not one or some of",
+        ),
+        (
+            "{ properties: { a: { pattern: '(' } } }",
+            "E1004: the schema of message 'publish' is wrong at '#/properties/a'",
+        ),
+        (
+            "{ $ref: '#/components/schemas/No' }",
+            "E1006: the reference '#/components/schemas/No' leads nowhere",
+        ),
+        (
+            "{ items: { $ref: 'other.yaml' } }",
+            "E1006: the reference 'other.yaml' leads out of the document",
+        ),
+    ] {
+        let found = found(&with(payload, ""));
+        assert!(
+            found.len() == 1 && found[0].starts_with(expect),
+            "{payload}: {found:?}"
+        );
+    }
+    let text = with("{ properties: { a: { pattern: '(' } } }", "");
+    let place = read(&text, "a.yaml").diagnostics[0].span;
+    assert_eq!(place.text(&text).trim(), "{ pattern: '(' }");
+    for (more, expect) in [
+        (
+            ", schemaFormat: 'application/vnd.apache.avro;version=1.9.0'",
+            "W1001: schemas of the format 'application/vnd.apache.avro;version=1.9.0' are not checked",
+        ),
+        (
+            ", contentType: application/xml",
+            "W1001: payloads of type 'application/xml' are not checked",
+        ),
+    ] {
+        assert_eq!(found(&with("{}", more)), [expect]);
+    }
+    let own = "x-headwater: { payloads: dead-letter }\n";
+    let api = fine(&format!("{}{own}", with("{ type: object }", "")));
+    // It has no app whose rejected events it could be among.
+    assert_eq!(api.topics[0].unfit, crate::model::Unfit::Reject);
+    let own = "x-headwater: { topics: { /in: { payloads: dead-letter } } }\n";
+    let said = found(&format!("{}{own}", with("{}", "")));
+    assert_eq!(
+        said,
+        ["E1004: dead letters are kept with an app, and topic '/in' has none"]
+    );
+    let own = "x-headwater: { payloads: refuse }\n";
+    let said = found(&format!("{}{own}", with("{}", "")));
+    assert_eq!(said, ["E1007: 'payloads' is 'refuse'"]);
 }

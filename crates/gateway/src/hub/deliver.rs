@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
+use connect::net::gateway::News;
 use connect::net::http_client::{Client, EgressDenied};
 use connect::retry::jittered;
 use hyper::{Method, StatusCode};
+use serde_json::json;
 
 use super::request::{ask, headers};
 use super::rules::Rules;
@@ -18,6 +20,7 @@ use super::schedule::{Outcome, Step};
 use super::state::{Subscription, Where};
 use super::store::{self, Attempt, Event, HubError, Place};
 use super::{FLUSH, Hub, TIDY, lock, millis, now};
+use crate::news::Throttled;
 use crate::plan::{Amount, Key, Verdict};
 
 /// An attempt that takes longer gives its turn away, as long as not too many do.
@@ -169,6 +172,14 @@ impl Hub {
                 tracing::info!(topic, limit = %denied.limit, "deliveries to a callback wait for its plan");
                 // Its plan may be another by then.
                 live.account = None;
+                let whom = Throttled {
+                    api: &one.place.api,
+                    topic,
+                    application: live.saved.application.as_deref(),
+                    user: None,
+                    peer: &live.saved.callback,
+                };
+                self.access.room().throttled(&whom, &denied);
                 Some(millis(denied.reset).max(now() + 1000))
             }
             _ => None,
@@ -215,6 +226,19 @@ impl Hub {
             }
             Err(error) => (Outcome::Away(None), None, Some(error.to_string())),
         }
+    }
+
+    /// Tells apps what became of an attempt.
+    pub(super) fn tell(&self, one: &Subscription, attempt: &Attempt) {
+        self.access.room().tell(News::Deliveries, || {
+            let live = lock(&one.live);
+            json!({
+                "subscription": attempt.subscription, "api": one.place.api, "topic": one.place.topic,
+                "callback": live.saved.callback, "application": live.saved.application,
+                "number": attempt.number, "attempt": attempt.attempt, "outcome": attempt.outcome,
+                "status": attempt.status, "cause": attempt.cause,
+            })
+        });
     }
 
     /// Notes what became of an attempt; where the subscription is then.
@@ -284,6 +308,7 @@ impl Hub {
         };
         let next = live.saved.next;
         drop(live);
+        self.tell(one, &attempt);
         let mut state = lock(&self.state);
         state.cursors.insert(one.id.clone(), next);
         if state.attempts.len() < ATTEMPTS_MAX {

@@ -137,7 +137,7 @@ impl Hub {
             rules.ok_or_else(|| HubError::Missing("its API is not served".to_owned()))?;
         let (outcome, status, cause) = self.attempt(&one, &event, &client).await;
         let status = status.map(|status| status.as_u16());
-        lock(&self.state).attempts.push_back(Attempt {
+        let made = Attempt {
             id: 0,
             at: now(),
             attempt: attempt.attempt + 1,
@@ -145,7 +145,9 @@ impl Hub {
             status,
             cause: cause.clone(),
             ..attempt
-        });
+        };
+        self.tell(&one, &made);
+        lock(&self.state).attempts.push_back(made);
         self.flush();
         Ok(Resent {
             is_taken: outcome == Outcome::Taken,

@@ -129,22 +129,9 @@ impl Receiver {
             .split_once('=')
             .unwrap_or((self.digest.name(), signature));
         let is_method = method.eq_ignore_ascii_case(self.digest.name());
-        let tag = unhex(digits).filter(|_| is_method);
+        let tag = crate::webhook::unhex(digits).filter(|_| is_method);
         tag.is_some_and(|tag| hmac::verify(&self.digest.key(secret), body, &tag).is_ok())
     }
-}
-
-fn unhex(digits: &str) -> Option<Vec<u8>> {
-    let digits = digits.as_bytes();
-    if !digits.len().is_multiple_of(2) || digits.len() > 128 {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let pairs = digits.chunks_exact(2).map(|pair| {
-        let value = digit(pair[0])? << 4 | digit(pair[1])?;
-        u8::try_from(value).ok()
-    });
-    pairs.collect()
 }
 
 #[cfg(test)]

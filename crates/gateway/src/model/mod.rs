@@ -2,15 +2,20 @@
 //! model, and nothing behind it knows by which an API came.
 
 mod address;
+mod message;
 
 use std::time::Duration;
 
+use connect::net::http_client::Network;
 use connect::url::Url;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
+pub use crate::follow::Follow;
 use crate::hub::Rules;
+pub use crate::webhook::{Preset, Webhook};
 
 pub(crate) use address::{Address, VALUE_BYTES_MAX, encode_segment, segments_of};
+pub use message::{Content, Message, Unfit};
 
 /// A managed API.
 #[derive(Clone, PartialEq, Debug)]
@@ -25,10 +30,14 @@ pub struct Api {
     pub issuers: Vec<Json>,
     /// Names of plans with their limits, as the document has them and in its order.
     pub plans: Vec<(String, Json)>,
+    /// Schemas that those of messages refer to, by their names.
+    pub schemas: Map<String, Json>,
     /// How it serves as a WebSub hub.
     pub hub: Rules,
     /// Whose pages may use it.
     pub origins: Origins,
+    /// Proxies in front of the gateway, whose word on who a client is counts.
+    pub proxies: Vec<Network>,
     /// How often a stream without events shows that it is there.
     pub heartbeat: Duration,
     /// Messages of WebSocket are compressed for clients and backends that can (permessage-deflate).
@@ -105,9 +114,41 @@ pub struct Topic {
     pub binding: Binding,
     pub history: History,
     pub slow: Slow,
+    /// What becomes of payloads that fit none of their messages.
+    pub unfit: Unfit,
+    /// Who posts has to have signed.
+    pub webhook: Option<Webhook>,
+    /// What a topic of another hub publishes is published here.
+    pub follow: Option<Follow>,
 }
 
 impl Topic {
+    /// One that nobody may use yet, and that leads nowhere.
+    pub(crate) fn new(address: Address) -> Topic {
+        Topic {
+            address,
+            subscribe: None,
+            publish: None,
+            binding: Binding::Own,
+            history: History::default(),
+            slow: Slow::default(),
+            unfit: Unfit::default(),
+            webhook: None,
+            follow: None,
+        }
+    }
+
+    /// What is wrong with a payload that a client publishes, where that matters; `None`: nothing.
+    pub(crate) fn fault_of(&self, payload: &[u8]) -> Option<String> {
+        let operation = self
+            .publish
+            .as_ref()
+            .filter(|_| self.unfit != Unfit::Pass)?;
+        // Mappers take events in an envelope, and several at once.
+        let is_wrapped = matches!(self.binding, Binding::Stream { .. } | Binding::Attached);
+        message::fault_of(&operation.messages, payload, is_wrapped)
+    }
+
     /// Its address as it is written.
     pub fn address(&self) -> &str {
         self.address.text()
@@ -126,6 +167,8 @@ pub struct Operation {
     pub is_secured: bool,
     /// That it must have, all of them.
     pub scopes: Vec<String>,
+    /// What is sent is one of these; empty: that is not said.
+    pub messages: Vec<Message>,
 }
 
 /// Where events of a topic come from, and where what is published goes.
@@ -254,8 +297,10 @@ impl Api {
             topics: Vec::new(),
             issuers: Vec::new(),
             plans: Vec::new(),
+            schemas: Map::new(),
             hub: Rules::default(),
             origins: Origins::default(),
+            proxies: Vec::new(),
             heartbeat: HEARTBEAT,
             compression: false,
             message_max: MESSAGE_MAX,

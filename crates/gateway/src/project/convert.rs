@@ -6,13 +6,20 @@ use serde_json::{Map, Value as Json, json};
 
 use super::files::Files;
 use super::{Issuer, ProjectError};
-use crate::document::yaml;
+use crate::document::{read_leniently, yaml};
 use crate::hub::Receiver;
 use crate::model::{
-    Address, Api, Binding, History, Lifecycle, Operation, Origins, Protocols, Slow, Topic,
-    Upstream, bases_of,
+    Address, Api, Binding, Lifecycle, Operation, Origins, Protocols, Topic, Unfit, Upstream,
+    bases_of,
 };
 use crate::plan::Plan;
+
+/// Where the definition of an API may be.
+const DEFINITIONS: &[&str] = &[
+    "Definitions/asyncapi.yaml",
+    "Definitions/asyncapi.yml",
+    "Definitions/asyncapi.json",
+];
 
 /// Fields that have a meaning here, or whose default is what happens here.
 const KNOWN: &[&str] = &[
@@ -138,6 +145,7 @@ pub(super) fn convert(files: &Files, issuer: &Issuer) -> Result<Converted, Proje
         backend.as_ref(),
         &mut api,
     )?;
+    schemas(&mut reader, files, &mut api);
     plans(&mut reader, &mut api);
     issuers(&mut reader, issuer, &mut api);
     origins(&mut reader, &mut api);
@@ -411,12 +419,7 @@ fn said_by_operations(reader: &mut Reader<'_>) -> Vec<Said> {
 }
 
 fn said_by_definition(files: &Files) -> Result<Vec<Said>, ProjectError> {
-    let names = [
-        "Definitions/asyncapi.yaml",
-        "Definitions/asyncapi.yml",
-        "Definitions/asyncapi.json",
-    ];
-    let Some((name, text)) = file(files, &names) else {
+    let Some((name, text)) = file(files, DEFINITIONS) else {
         return Ok(Vec::new());
     };
     let json = parsed(name, text)?;
@@ -498,12 +501,8 @@ fn topics(
             None => {
                 let binding = bound(&one, &address, backend)?;
                 api.topics.push(Topic {
-                    address,
-                    subscribe: None,
-                    publish: None,
                     binding,
-                    history: History::default(),
-                    slow: Slow::default(),
+                    ..Topic::new(address)
                 });
                 api.topics.len() - 1
             }
@@ -511,6 +510,7 @@ fn topics(
         let operation = Operation {
             is_secured: is_secured && !one.is_open,
             scopes: if one.is_open { Vec::new() } else { one.scopes },
+            messages: Vec::new(),
         };
         let topic = &mut api.topics[at];
         // Events of a WebSub API come to its receiver, and of SSE from the backend.
@@ -528,6 +528,44 @@ fn topics(
     match api.topics.is_empty() {
         true => Err(refused("the API has no operation that clients could use")),
         false => Ok(()),
+    }
+}
+
+/// The schemas of messages are those of the definition. API Manager looks at none.
+fn schemas(reader: &mut Reader<'_>, files: &Files, api: &mut Api) {
+    let Some((name, text)) = file(files, DEFINITIONS) else {
+        return;
+    };
+    let Some(mut said) = read_leniently(text) else {
+        return;
+    };
+    let mut is_any = false;
+    for topic in &mut api.topics {
+        let same = |one: &&mut Topic| one.address == topic.address;
+        let Some(defined) = said.topics.iter_mut().find(same) else {
+            continue;
+        };
+        let pairs = [
+            (&mut topic.subscribe, &mut defined.subscribe),
+            (&mut topic.publish, &mut defined.publish),
+        ];
+        for (own, defined) in pairs {
+            if let (Some(own), Some(defined)) = (own, defined) {
+                own.messages = std::mem::take(&mut defined.messages);
+                is_any |= own.messages.iter().any(|message| message.schema.is_some());
+            }
+        }
+        topic.unfit = Unfit::Pass;
+    }
+    if is_any {
+        api.schemas = said.schemas;
+        reader.note(format!(
+            "{name}: schemas of payloads are kept and not looked at, as in API Manager: write 'payloads: reject' where they are to hold"
+        ));
+    } else {
+        api.topics
+            .iter_mut()
+            .for_each(|topic| topic.unfit = Unfit::default());
     }
 }
 

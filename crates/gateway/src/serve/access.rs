@@ -40,7 +40,7 @@ pub(super) async fn admit<B>(
         operation,
         headers: &headers,
         query: uri.query(),
-        address: peer.address.ip(),
+        address: peer.address().ip(),
     };
     let admitted = port
         .gateway
@@ -59,7 +59,7 @@ pub(super) async fn admit<B>(
                 api: crate::access::id_of(&found.served.api),
                 topic: topic.address.filled(&found.values),
                 protocol,
-                peer: peer.address,
+                peer: peer.address(),
                 application: who.as_ref().and_then(|who| who.application.clone()),
                 user: who.map(|who| who.subject.clone()),
                 since: now,

@@ -22,7 +22,7 @@ use super::access::{Gate, reason, throttled};
 use super::answer::{Answer, bytes, empty, refused};
 use super::sse::{LAST_ID, head};
 use super::stream::{Body, Piped, end_of};
-use super::{Peer, Port};
+use super::{Peer, Port, client};
 use crate::gateway::{Found, Gateway};
 use crate::model::encode_segment;
 use crate::ring::From;
@@ -103,11 +103,7 @@ pub(super) fn onward(headers: &HeaderMap, url: &Url, peer: &Peer) -> io::Result<
     }
     let host = HeaderValue::from_str(&url.host_header()).map_err(io::Error::other)?;
     onward.insert(HOST, host);
-    // Only who is nearest is known for sure.
-    let client = HeaderValue::from_str(&peer.address.ip().to_string()).map_err(io::Error::other)?;
-    onward.append(HeaderName::from_static("x-forwarded-for"), client);
-    let scheme = HeaderValue::from_static(if peer.is_tls { "https" } else { "http" });
-    onward.insert(HeaderName::from_static("x-forwarded-proto"), scheme);
+    client::tell(&peer.client(), peer.socket.ip(), headers, &mut onward);
     Ok(onward)
 }
 

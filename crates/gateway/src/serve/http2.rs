@@ -15,8 +15,7 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper::{Method, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -24,9 +23,6 @@ use super::{HEAD_BYTES_MAX, Peer, Port, respond};
 
 /// What a client begins with that knows that HTTP/2 is spoken.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// How often one looks whether more of the preface has come.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// Streams of one connection at once.
 const STREAMS_MAX: u32 = 256;
@@ -41,19 +37,22 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// The name of the protocol in a handshake of TLS.
 pub(super) const ALPN: &[u8] = b"h2";
 
-/// Does a client begin with the preface? Nothing of what it says is taken.
-pub(super) async fn begins(stream: &TcpStream) -> io::Result<bool> {
-    let mut seen = [0; PREFACE.len()];
+/// Does a client begin with the preface? With what was read to find out, which is still to be answered.
+///
+/// # Errors
+/// The connection is broken.
+pub(super) async fn begins<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<(bool, Vec<u8>)> {
+    let mut read = Vec::with_capacity(PREFACE.len());
     loop {
-        let count = stream.peek(&mut seen).await?;
-        if count == 0 || seen[..count] != PREFACE[..count] {
-            return Ok(false);
+        // No more than the preface has, so that most of a head is read where it is parsed.
+        let rest = (PREFACE.len() - read.len()) as u64;
+        let count = stream.take(rest).read_buf(&mut read).await?;
+        if count == 0 || !PREFACE.starts_with(&read) {
+            return Ok((false, read));
         }
-        if count == PREFACE.len() {
-            return Ok(true);
+        if read.len() == PREFACE.len() {
+            return Ok((true, read));
         }
-        // What is there already wakes nobody once more.
-        tokio::time::sleep(LOOK).await;
     }
 }
 
@@ -93,7 +92,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             named(&mut request);
             // Streams have windows of their own: none waits for what another one has to write.
             let outgoing = Arc::new(Outgoing::unmetered());
-            let own = Arc::new(Peer::new(peer.address, peer.is_tls, outgoing));
+            let own = Arc::new(Peer::new(peer.socket, peer.has_tls, outgoing));
             let answer = respond(request, &port, &own).await;
             is_held.fetch_or(own.outgoing.has_events(), Ordering::Relaxed);
             peer.set_waits(Some(Instant::now()));
@@ -123,5 +122,45 @@ fn named(request: &mut Request<Incoming>) {
         .map(|authority| authority.as_str());
     if let Some(Ok(host)) = authority.map(HeaderValue::from_str) {
         request.headers_mut().insert(HOST, host);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    /// What is found out of bytes that come one by one, and what was read for it.
+    async fn judged(bytes: &[u8]) -> (bool, Vec<u8>) {
+        let (mut near, mut far) = tokio::io::duplex(1);
+        let told = async move {
+            for byte in bytes {
+                far.write_u8(*byte).await.ok();
+            }
+        };
+        let (judged, ()) = tokio::join!(
+            async move {
+                let judged = begins(&mut near).await;
+                drop(near);
+                judged
+            },
+            told
+        );
+        judged.expect("the connection is sound")
+    }
+
+    #[tokio::test]
+    async fn the_preface_is_known_by_its_last_byte_and_anything_else_by_its_first() {
+        assert_eq!(judged(PREFACE).await, (true, PREFACE.to_vec()));
+        assert_eq!(judged(b"GET / ").await, (false, b"G".to_vec()));
+        assert_eq!(
+            judged(b"PRI * HTTP/2.1").await,
+            (false, b"PRI * HTTP/2.1".to_vec())
+        );
+        assert_eq!(judged(b"PRI *").await, (false, b"PRI *".to_vec()));
+        let mut with_more = PREFACE.to_vec();
+        with_more.extend_from_slice(b"frames");
+        assert_eq!(judged(&with_more).await, (true, PREFACE.to_vec()));
     }
 }

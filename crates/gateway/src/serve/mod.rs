@@ -8,7 +8,9 @@
 mod access;
 mod answer;
 mod backend;
+mod client;
 mod fetch;
+mod follow;
 mod held;
 mod http2;
 mod publish;
@@ -16,6 +18,7 @@ mod receiver;
 mod shared;
 mod sse;
 mod stream;
+mod webhook;
 mod websocket;
 mod websub;
 
@@ -28,10 +31,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use connect::net::{
-    Crowd, Listening, Observed, Outgoing, STOP_GRACE, Served as ServedLine, SocketOptions,
+    Crowd, Listening, Observed, Outgoing, Rewound, STOP_GRACE, Served as ServedLine, SocketOptions,
 };
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, HOST, HeaderName, HeaderValue, ORIGIN};
+use hyper::header::{ALLOW, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
@@ -46,6 +49,7 @@ use tokio::time::Instant;
 use crate::gateway::{Found, Gateway, Served};
 use crate::model::Lifecycle;
 use answer::{Answer, refused};
+use client::Client;
 use held::Held;
 
 /// Longest head of a request, in bytes, and most headers in it.
@@ -105,6 +109,7 @@ impl Gateway {
         let listening = Listening::start(workers, place, &options, max, serve)?;
         let address = listening.address();
         self.listens(address);
+        self.begin_following();
         tracing::info!(%address, connections_max = max, "gateway is listening");
         Ok(Listener {
             gateway: Arc::clone(self),
@@ -148,8 +153,10 @@ pub(crate) struct Port {
 
 /// The other end of a connection.
 pub(crate) struct Peer {
-    pub address: SocketAddr,
-    pub is_tls: bool,
+    socket: SocketAddr,
+    has_tls: bool,
+    /// Who has sent the request that is answered.
+    client: Mutex<Client>,
     pub outgoing: Arc<Outgoing>,
     /// What goes on over the connection after an upgrade.
     pub session: Mutex<Option<JoinHandle<()>>>,
@@ -164,14 +171,39 @@ pub(crate) struct Peer {
 impl Peer {
     fn new(address: SocketAddr, is_tls: bool, outgoing: Arc<Outgoing>) -> Peer {
         Peer {
-            address,
-            is_tls,
+            socket: address,
+            has_tls: is_tls,
+            client: Mutex::new(Client {
+                address,
+                is_tls,
+                is_proxied: false,
+            }),
             outgoing,
             session: Mutex::default(),
             held: held::Place::default(),
             is_first: AtomicBool::new(true),
             waits: Mutex::new(Some(Instant::now())),
         }
+    }
+
+    fn client(&self) -> Client {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where who has sent the request is.
+    pub fn address(&self) -> SocketAddr {
+        self.client().address
+    }
+
+    /// Does it come to us, or to the proxy in front of us, by TLS?
+    pub fn is_tls(&self) -> bool {
+        self.client().is_tls
+    }
+
+    /// Finds out who has sent a request to an API.
+    fn identify(&self, headers: &HeaderMap, served: &Served) {
+        let client = client::of(self.socket, self.has_tls, headers, &served.api.proxies);
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
     }
 
     fn set_waits(&self, since: Option<Instant>) {
@@ -184,7 +216,11 @@ impl Peer {
     }
 }
 
-async fn serve(stream: TcpStream, port: Arc<Port>, stopped: watch::Receiver<bool>) -> ServedLine {
+async fn serve(
+    mut stream: TcpStream,
+    port: Arc<Port>,
+    stopped: watch::Receiver<bool>,
+) -> ServedLine {
     let tls = port.gateway.tls();
     let peer = Arc::new(Peer::new(
         stream.peer_addr()?,
@@ -200,11 +236,13 @@ async fn serve(stream: TcpStream, port: Arc<Port>, stopped: watch::Receiver<bool
             let (port, peer) = (&port, &peer);
             let served = async move {
                 let begun = tokio::select! {
-                    begun = tokio::time::timeout(HEAD_MAX, http2::begins(&stream)) => begun??,
+                    begun = tokio::time::timeout(HEAD_MAX, http2::begins(&mut stream)) => begun??,
                     () = port.crowd.gives_way(|| peer.waits()) => return Ok(None),
                     _ = own.wait_for(|is_stopped| *is_stopped) => return Ok(None),
                 };
-                match begun {
+                let (is_http2, read) = begun;
+                let stream = Rewound::new(read, stream);
+                match is_http2 {
                     true => http2::serve(stream, port, peer, own).await.map(|()| None),
                     false => serve_line(stream, port, peer, own).await,
                 }
@@ -297,6 +335,9 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Arc<Peer>) -> A
     let found = match port.gateway.table().find(request.uri().path()) {
         Ok(found) => found,
         Err(nearest) => {
+            if let Some(served) = &nearest {
+                peer.identify(request.headers(), served);
+            }
             if let Some(served) = &nearest
                 && websub::is_hub(served, request.uri().path())
             {
@@ -322,6 +363,7 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Arc<Peer>) -> A
             return answer::unknown(nearest.as_deref());
         }
     };
+    peer.identify(request.headers(), &found.served);
     if let Some(answer) = life(&found.served) {
         counts.unknown.add(1);
         return answer;
@@ -400,6 +442,9 @@ async fn dispatch(
     let (topic, _) = &found.served.topics[found.topic];
     let can_hear = topic.subscribe.is_some() && protocols.sse;
     let can_publish = topic.publish.is_some() && protocols.http;
+    if follow::is_meant(&request, topic) {
+        return follow::answer(request, found, port, peer).await;
+    }
     if websocket::is_asked(&request) || http2::is_websocket(&request) {
         if protocols.websocket {
             return websocket::answer(request, found, port, peer).await;
@@ -411,7 +456,10 @@ async fn dispatch(
     match *request.method() {
         Method::GET | Method::HEAD if can_hear => sse::answer(request, found, port, peer).await,
         Method::POST if can_publish => publish::answer(request, found, port, peer).await,
-        Method::OPTIONS => answer::preflight(request.headers()),
+        Method::OPTIONS => match webhook::handshake(&request, topic) {
+            Some(answer) => answer,
+            None => answer::preflight(request.headers()),
+        },
         Method::GET if protocols.websocket && !protocols.sse => {
             port.gateway.counts.refused.method.add(1);
             let why = "this topic speaks WebSocket: ask for an upgrade";

@@ -15,10 +15,10 @@ use serde_json::Value as Json;
 use tokio::time::Instant;
 
 use super::answer::{Answer, busy, empty, refused};
-use super::{Peer, Port, access, backend};
-use crate::access::Admission;
-use crate::gateway::Found;
-use crate::model::Binding;
+use super::{Peer, Port, access, backend, webhook};
+use crate::access::{Admission, Turned};
+use crate::gateway::{Found, Misfit};
+use crate::model::{Binding, Operation, Webhook};
 use crate::topic::InletState;
 
 /// Longest wait for the source of an app that is made anew.
@@ -45,6 +45,10 @@ pub(super) async fn answer(
             "nobody may publish to this topic",
         );
     };
+    // The signature of a webhook is who it is.
+    let is_signed = topic.webhook.as_ref().is_some_and(Webhook::has_secret);
+    let open = Operation::default();
+    let operation = if is_signed { &open } else { operation };
     let admitted = access::admit(&mut request, operation, &found, None, port, peer).await;
     let admission = match admitted {
         Ok(admission) => admission,
@@ -59,18 +63,31 @@ pub(super) async fn answer(
             return unread.answer(max);
         }
     };
+    let (topic, state) = &found.served.topics[found.topic];
+    let place = match webhook::judge(topic, state, (&head.headers, &body), port, peer) {
+        Ok(place) => place,
+        Err(answer) => return *answer,
+    };
     let mut told = HeaderMap::new();
     let now = SystemTime::now();
     if let Err(turned) = admission.take_one(body.len(), &mut told, now) {
         counts.refused.throttled.add(1);
         let (topic, _) = &found.served.topics[found.topic];
-        let (api, peer) = (&found.served.api.name, peer.address.ip());
+        let (api, peer) = (&found.served.api.name, peer.address().ip());
         let access = &port.gateway.access;
         access.note_refused(api, topic.address(), peer, &turned);
+        if let Turned::Throttled(denied) = &turned {
+            let who = admission.principal();
+            let (api, topic) = (&found.served.api, topic.address());
+            access.tell_throttled(api, topic, peer, (who.as_deref(), denied));
+        }
         return access::answer(&turned, now);
     }
     let mut answer = handed(&head, (body, account), &admission, &found, port, peer).await;
     answer.headers_mut().extend(told);
+    if let Some(place) = place.filter(|_| answer.status().is_success()) {
+        place.keep();
+    }
     answer
 }
 
@@ -85,6 +102,11 @@ pub(super) async fn handed(
 ) -> Answer {
     let (topic, state) = &found.served.topics[found.topic];
     let counts = &port.gateway.counts;
+    let served = &found.served;
+    let misfit = served.fault_of(found.topic, &body, &port.gateway, peer.address());
+    if let Some(Misfit { cause, .. }) = misfit.as_ref().filter(|misfit| !misfit.is_kept) {
+        return refused(StatusCode::BAD_REQUEST, &format!("rejected: {cause}"));
+    }
     if let Binding::Backend { url, .. } = &topic.binding {
         let url = backend::filled(url, topic.parameters(), &found.values);
         let url = backend::asked(url, head.uri.query());
@@ -99,6 +121,10 @@ pub(super) async fn handed(
     if let Some(inlet) = inlet {
         let properties = properties(&inlet, &head.headers, found, admission, peer);
         let delivery = Delivery::of(Payload::Utf8(body), properties).holding(account);
+        let delivery = match misfit {
+            Some(misfit) => delivery.dead(misfit.cause),
+            None => delivery,
+        };
         return hand_over(&inlet, delivery, port).await;
     }
     if !is_own {
@@ -200,7 +226,7 @@ pub(super) fn properties(
                     .and_then(|one| one.application.as_deref());
                 application.map_or(Value::Null, Value::str)
             }
-            "remote.address" => Value::str(&peer.address.ip().to_string()),
+            "remote.address" => Value::str(&peer.address().ip().to_string()),
             _ => match headers.get(name) {
                 Some(value) => Value::str(&String::from_utf8_lossy(value.as_bytes())),
                 None => Value::Null,

@@ -58,7 +58,7 @@ pub(super) async fn answer(
     if !receiver.is_genuine(&head.headers, &body) {
         counts.access.add(1);
         let (api, topic) = (&served.api.name, name.as_str());
-        tracing::warn!(api, topic, peer = %peer.address.ip(), "event with a wrong signature refused");
+        tracing::warn!(api, topic, peer = %peer.address().ip(), "event with a wrong signature refused");
         return refused(
             StatusCode::UNAUTHORIZED,
             "the signature is missing or wrong",
@@ -81,8 +81,11 @@ fn topic_of(served: &Arc<Served>, name: &str) -> Option<Found> {
     let name = name.trim_start_matches('/');
     let is_it = |address: &str| address.trim_start_matches('/').eq_ignore_ascii_case(name);
     let mut topics = served.topics.iter();
-    let topic =
-        topics.position(|(topic, _)| topic.parameters().is_empty() && is_it(topic.address()))?;
+    let topic = topics.position(|(topic, _)| {
+        // What webhooks bring is signed in another way.
+        let is_free = topic.parameters().is_empty() && topic.webhook.is_none();
+        is_free && is_it(topic.address())
+    })?;
     Some(Found {
         served: Arc::clone(served),
         topic,

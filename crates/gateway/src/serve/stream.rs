@@ -136,7 +136,7 @@ impl Events {
             is_done: false,
             counted: Counted::new(gateway),
             topic: topic.to_owned(),
-            peer: peer.address,
+            peer: peer.address(),
         }
     }
 

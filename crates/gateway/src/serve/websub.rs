@@ -130,7 +130,7 @@ pub(super) async fn answer(
     let told = port.gateway.hub.ask(&asking).await;
     if !told.status.is_success() {
         let why = told.reason.trim_end();
-        tracing::warn!(api, peer = %peer.address, why, "request to the hub refused");
+        tracing::warn!(api, peer = %peer.address(), why, "request to the hub refused");
         match told.status {
             StatusCode::TOO_MANY_REQUESTS => counts.throttled.add(1),
             _ => counts.payload.add(1),
@@ -211,6 +211,9 @@ async fn changed(
     let now = SystemTime::now();
     if let Err(denied) = admission.take(content.body.len(), now) {
         counts.throttled.add(1);
+        let (access, who) = (&port.gateway.access, admission.principal());
+        let (api, peer) = (&served.api, peer.address().ip());
+        access.tell_throttled(api, topic.address(), peer, (who.as_deref(), &denied));
         return access::answer(&Turned::Throttled(denied), now);
     }
     let api = crate::access::id_of(&served.api).to_ascii_lowercase();
@@ -247,7 +250,7 @@ fn own_url(headers: &HeaderMap, peer: &Peer, path: &str) -> String {
         .get(HOST)
         .and_then(|host| host.to_str().ok())
         .unwrap_or_default();
-    let scheme = if peer.is_tls { "https" } else { "http" };
+    let scheme = if peer.is_tls() { "https" } else { "http" };
     format!("{scheme}://{host}{path}")
 }
 

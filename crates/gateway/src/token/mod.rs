@@ -25,7 +25,7 @@ mod key_source;
 mod mint;
 mod principal;
 mod revocation;
-mod strict_json;
+pub(crate) mod strict_json;
 mod verifier;
 
 pub use algorithm::Algorithm;

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Objects and lists within each other.
+/// Objects and lists of a token within each other.
 const DEPTH_MAX: u8 = 16;
 
 /// The members of an object.
@@ -16,29 +16,34 @@ const DEPTH_MAX: u8 = 16;
 /// It is not JSON, not an object, too deep, or has a member twice. The text of the error may quote the input and
 /// belongs into no log.
 pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, serde_json::Error> {
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = Element { depth: 0 }.deserialize(&mut reader)?;
-    reader.end()?;
-    match value {
+    match value(bytes, DEPTH_MAX)? {
         Value::Object(members) => Ok(members),
         _ => Err(serde_json::Error::custom("not an object")),
     }
 }
 
-/// A value so many levels down.
+/// Any value, with so many levels at most.
+///
+/// # Errors
+/// As [`object`].
+pub(crate) fn value(bytes: &[u8], depth_max: u8) -> Result<Value, serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = Element { left: depth_max }.deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(value)
+}
+
+/// A value with so many levels below it.
 #[derive(Clone, Copy)]
 struct Element {
-    depth: u8,
+    left: u8,
 }
 
 impl Element {
     fn below<E: serde::de::Error>(self) -> Result<Element, E> {
-        match self.depth < DEPTH_MAX {
-            true => Ok(Element {
-                depth: self.depth + 1,
-            }),
-            false => Err(E::custom("nested too deeply")),
-        }
+        let left = self.left.checked_sub(1);
+        left.map(|left| Element { left })
+            .ok_or_else(|| E::custom("nested too deeply"))
     }
 }
 

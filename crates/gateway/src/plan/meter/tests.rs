@@ -329,3 +329,40 @@ fn counters_of_windows_that_are_over_are_forgotten() {
     assert_eq!(lock(&notes.noted).len(), 1);
     assert_eq!(meter.usage(at(60)).len(), 0);
 }
+
+/// What is promised of several servers: they share no counters, so that each gives as much as the plan says, and so
+/// many times the plan is the most that all of them give.
+// rules: T8
+#[test]
+fn servers_give_the_plan_once_each_and_never_more() {
+    let plan = json!({ "events": "100/day", "connections": 3 });
+    for servers in [1, 2, 5] {
+        let notes: Vec<Arc<Notes>> = (0..servers).map(|_| Arc::default()).collect();
+        let meters: Vec<Meter> = notes.iter().map(|notes| meter(&plan, notes)).collect();
+        let accounts: Vec<Account> = meters
+            .iter()
+            .map(|meter| meter.account(&key("u"), at(0)))
+            .collect();
+        // A client that is sent to each in turn, as a balancer does.
+        let mut given = 0;
+        for round in 0..1000 {
+            given += taken(&accounts[round % servers], 1, at(0));
+        }
+        assert_eq!(given, 100 * servers as u64);
+        let slots = accounts.iter().flat_map(|account| {
+            let slots: Vec<Slot> = (0..10)
+                .filter_map(|_| account.connect(at(0)).ok())
+                .collect();
+            slots
+        });
+        assert_eq!(slots.collect::<Vec<Slot>>().len(), 3 * servers);
+        // A server that crashes and comes back gives no more than before.
+        drop((accounts, meters));
+        let meters: Vec<Meter> = notes.iter().map(|notes| meter(&plan, notes)).collect();
+        let more: u64 = meters
+            .iter()
+            .map(|meter| taken(&meter.account(&key("u"), at(1)), 200, at(1)))
+            .sum();
+        assert_eq!(more, 0);
+    }
+}

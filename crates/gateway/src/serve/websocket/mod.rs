@@ -63,12 +63,19 @@ pub(super) async fn answer(
         counts.method.add(1);
         return refused(StatusCode::METHOD_NOT_ALLOWED, "nobody may use this topic");
     }
+    let is_backend = matches!(topic.binding, Binding::Backend { .. });
+    if topic.webhook.is_some() && (is_backend || topic.subscribe.is_none()) {
+        counts.method.add(1);
+        let why = "webhooks publish to this topic, by POST";
+        return refused(StatusCode::METHOD_NOT_ALLOWED, why);
+    }
     // A client must be let in for all that it could do; it is one connection.
     let asked = Operation {
         is_secured: wanted.clone().any(|operation| operation.is_secured),
         scopes: wanted
             .flat_map(|operation| operation.scopes.clone())
             .collect(),
+        messages: Vec::new(),
     };
     let stream = Some(Protocol::WebSocket);
     let admission = match access::admit(&mut request, &asked, &found, stream, port, peer).await {
@@ -125,8 +132,13 @@ pub(super) async fn answer(
                     .headers_mut()
                     .insert(SEC_WEBSOCKET_PROTOCOL, protocol);
             }
+            let subject = proxy::Subject {
+                served: Arc::clone(&found.served),
+                topic: found.topic,
+                peer: peer.address(),
+            };
             tokio::spawn(begin(gateway, upgrade, terms, |gateway, socket| {
-                proxy::run(gateway, socket, backend, admission)
+                proxy::run(gateway, socket, backend, admission, subject)
             }))
         }
         _ => {

@@ -18,7 +18,7 @@ use super::super::access::reason;
 use super::super::{Peer, publish};
 use super::{ClientLine, EXPIRED, FAREWELL, Socket, THROTTLED, close_of};
 use crate::access::Admission;
-use crate::gateway::{Found, Gateway};
+use crate::gateway::{Found, Gateway, Served};
 use crate::model::Binding;
 use crate::plan::Denied;
 use crate::ring::{End, From, Reader, Ring, SLOW_MAX, Step};
@@ -29,6 +29,9 @@ const BATCH_BYTES: usize = 16 << 10;
 
 /// What a client does with its topic.
 pub(super) struct Client {
+    served: Arc<Served>,
+    /// Of its topic in the API.
+    number: usize,
     topic: Arc<TopicState>,
     values: Vec<String>,
     can_hear: bool,
@@ -60,6 +63,8 @@ impl Client {
         let is_own = topic.binding == Binding::Own && !state.has_outlets();
         let publishes = match (&topic.publish, state.inlet()) {
             (None, _) => Publishes::Nowhere,
+            // What webhooks bring is signed, and comes by POST.
+            (Some(_), _) if topic.webhook.is_some() => Publishes::Nowhere,
             (Some(_), Some(inlet)) => Publishes::Stream(publish::properties(
                 &inlet,
                 request.headers(),
@@ -73,10 +78,12 @@ impl Client {
         };
         Client {
             topic: Arc::clone(state),
+            number: found.topic,
+            served: Arc::clone(&found.served),
             can_hear: topic.subscribe.is_some(),
             publishes,
             every: found.served.api.heartbeat,
-            peer: peer.address,
+            peer: peer.address(),
             values: found.values,
             admission,
             scopes,
@@ -253,6 +260,17 @@ async fn read(
         if let (true, Err(denied)) = (is_taken, taken) {
             return Some(too_much(gateway, &denied));
         }
+        let mut dead = None;
+        let judged = || {
+            let served = &client.served;
+            served.fault_of(client.number, &payload, gateway, client.peer)
+        };
+        if let Some(misfit) = is_taken.then(judged).flatten() {
+            if !misfit.is_kept {
+                return Some(Close::new(Code::INVALID, misfit.cause));
+            }
+            dead = Some(misfit.cause);
+        }
         match &client.publishes {
             Publishes::Nowhere => {
                 gateway.counts.refused.method.add(1);
@@ -264,7 +282,10 @@ async fn read(
                 client.topic.bound(ring);
             }
             Publishes::Stream(properties) => {
-                if hand_over(client, payload, properties).await.is_none() {
+                if hand_over(client, (payload, dead), properties)
+                    .await
+                    .is_none()
+                {
                     gateway.counts.refused.busy.add(1);
                     let reason = "the app behind this topic is not running";
                     return Some(Close::new(Code::AGAIN, reason));
@@ -276,13 +297,21 @@ async fn read(
 }
 
 /// Brings a message to the source, which may be made anew meanwhile; `None` where it does not come.
-async fn hand_over(client: &Client, payload: bytes::Bytes, properties: &[Value]) -> Option<()> {
+async fn hand_over(
+    client: &Client,
+    (payload, dead): (bytes::Bytes, Option<String>),
+    properties: &[Value],
+) -> Option<()> {
     let until = tokio::time::Instant::now() + SLOW_MAX;
     loop {
         let inlet = client.topic.inlet_until(until).await?;
         let mut properties = properties.to_vec();
         properties.resize(inlet.names.len(), Value::Null);
         let delivery = Delivery::of(Payload::Utf8(payload.clone()), properties);
+        let delivery = match &dead {
+            Some(cause) => delivery.dead(cause.clone()),
+            None => delivery,
+        };
         // It may be closed while it is full: then another one comes.
         if inlet.ingress.push(delivery).await.is_ok() {
             return Some(());

@@ -1,5 +1,6 @@
 //! A client speaks with the backend behind its topic: messages, close codes and reasons go through as they are.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +17,7 @@ use super::super::{Peer, backend};
 use super::own::too_much;
 use super::{EXPIRED, FAREWELL, Socket, close_of};
 use crate::access::Admission;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Served};
 use crate::plan::Denied;
 
 /// Longest wait for a connection to the backend, its handshakes included.
@@ -77,6 +78,16 @@ enum Ended {
     Deaf,
     /// The plan has no room.
     Throttled(Denied),
+    /// What it sent fits no message of the topic.
+    Unfit(String),
+}
+
+/// What a client speaks with a backend about.
+pub(super) struct Subject {
+    pub served: Arc<Served>,
+    /// Of the topic in the API.
+    pub topic: usize,
+    pub peer: SocketAddr,
 }
 
 pub(super) async fn run(
@@ -84,14 +95,24 @@ pub(super) async fn run(
     client: Socket,
     backend: Backend,
     admission: Admission,
+    subject: Subject,
 ) {
     let (mut from_client, mut to_client) = client.split();
     let (mut from_backend, mut to_backend) = backend.socket.split();
     let mut stopping = gateway.stopping();
     let mut is_answering = false;
+    let judge = |payload: &[u8]| {
+        let served = &subject.served;
+        let misfit = served.fault_of(subject.topic, payload, &gateway, subject.peer);
+        misfit.map(|misfit| misfit.cause)
+    };
     let (client_end, backend_end) = tokio::select! {
-        ended = pass(&mut from_client, &mut to_backend, &gateway.counts.published, &admission) => match ended {
+        ended = pass(&mut from_client, &mut to_backend, &gateway.counts.published, (&admission, &judge)) => match ended {
             Ended::Throttled(denied) => throttled(&gateway, &denied),
+            Ended::Unfit(cause) => {
+                let frame = Close::new(Code::AWAY, "the client sent what fits no message of the topic");
+                (Some(Some(Close::new(Code::INVALID, cause))), Some(Some(frame)))
+            }
             Ended::Closed(frame) => (None, Some(frame)),
             Ended::Broke(frame) => {
                 gateway.counts.refused.payload.add(1);
@@ -101,8 +122,9 @@ pub(super) async fn run(
             Ended::Gone => (None, Some(Some(Close::new(Code::AWAY, "the client has gone")))),
             Ended::Deaf => (Some(Some(Close::new(Code::INTERNAL, "the backend has gone"))), None),
         },
-        ended = pass(&mut from_backend, &mut to_client, &gateway.counts.delivered, &admission) => match ended {
+        ended = pass(&mut from_backend, &mut to_client, &gateway.counts.delivered, (&admission, &anything)) => match ended {
             Ended::Throttled(denied) => throttled(&gateway, &denied),
+            Ended::Unfit(_) => (None, None),
             Ended::Closed(frame) => (Some(frame), None),
             Ended::Broke(frame) => {
                 gateway.counts.refused.backend.add(1);
@@ -132,7 +154,7 @@ pub(super) async fn run(
             &mut from_backend,
             &mut to_client,
             &gateway.counts.delivered,
-            &admission,
+            (&admission, &anything),
         );
         let answering = async { tokio::join!(to_backend.flush(), answers) };
         tokio::time::timeout(FAREWELL, answering).await.ok();
@@ -154,12 +176,17 @@ fn throttled(gateway: &Gateway, denied: &Denied) -> (Option<Option<Close>>, Opti
     (Some(Some(too_much(gateway, denied))), Some(Some(backend)))
 }
 
+/// What a backend says is not judged.
+fn anything(_: &[u8]) -> Option<String> {
+    None
+}
+
 /// Passes messages on until one of the two sides ends.
 async fn pass<A, B>(
     from: &mut Reader<A>,
     to: &mut Writer<B>,
     count: &crate::counts::Count,
-    admission: &Admission,
+    (admission, judge): (&Admission, &(dyn Fn(&[u8]) -> Option<String> + Sync)),
 ) -> Ended
 where
     A: AsyncRead + AsyncWrite + Unpin,
@@ -176,6 +203,9 @@ where
         };
         if let Err(denied) = admission.take(payload.len(), SystemTime::now()) {
             return Ended::Throttled(denied);
+        }
+        if let Some(cause) = judge(&payload) {
+            return Ended::Unfit(cause);
         }
         to.message(kind, &payload);
         if to.flush().await.is_err() {
