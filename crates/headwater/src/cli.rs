@@ -15,6 +15,7 @@ use plan::StatisticsLevel;
 
 use crate::command::errors::ErrorsArgs;
 use crate::command::gateway::GatewayArgs;
+use crate::command::import::ImportArgs;
 use crate::command::secrets::{SecretsArgs, StoreArgs};
 use crate::command::status::StatusArgs;
 use crate::command::tap::TapArgs;
@@ -70,6 +71,7 @@ pub enum Command {
     State(state::StateArgs),
     Store(store::StoreArgs),
     Gateway(GatewayArgs),
+    Import(ImportArgs),
     Users(UsersArgs),
     Secrets(SecretsArgs),
     Bench(BenchArgs),
@@ -138,7 +140,7 @@ pub struct ChangeArgs {
     environment, ${file:PATH} is what a file holds, ${secret:NAME} is from the key store (headwater secrets). \
     ${app:dir} in an app is the folder of its file.")]
 pub struct RunArgs {
-    /// App files, AsyncAPI documents (--gateway), or folders of both; may be left out with --http and --state, for
+    /// App files, CApps of WSO2 DAS (.car, with --store), AsyncAPI documents (--gateway), or folders of them; may be left out with --http and --state, for
     /// apps that are deployed to the running server
     #[arg(required_unless_present = "door", value_name = "APP|API|DIR")]
     pub apps: Vec<PathBuf>,
