@@ -507,10 +507,14 @@ pub struct ConnectorsArgs {
     headwater bench lines --runs 5\n  \
     headwater bench engine --only join         next to siddhi-core; needs Java and Maven\n  \
     headwater bench engine --alone             without it\n  \
-    headwater bench state --events 1000000     memory for this many keys")]
+    headwater bench state --events 1000000     memory for this many keys\n  \
+    headwater bench store sql --runs 3         one part of the event store, beside DuckDB and Polars\n  \
+    headwater bench store --quick              all of them, in ten minutes")]
 pub struct BenchArgs {
     /// The scenario
     pub name: Option<String>,
+    /// With 'store': one part: ingest, sql, scripts, search, mixed, purge, recover
+    pub part: Option<String>,
     /// Number of runs
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
@@ -520,10 +524,10 @@ pub struct BenchArgs {
     /// With 'engine', 'state' and 'gateway': only cases whose name contains this
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// With 'gateway': a fiftieth of the connections for a second, to see that all of it works
+    /// With 'gateway': a fiftieth of the connections for a second, to see that all of it works; with 'store': fewer events
     #[arg(long)]
     pub quick: bool,
-    /// With 'engine' and 'gateway': measure only Headwater, without comparison
+    /// With 'engine', 'gateway' and 'store': measure only Headwater, without comparison
     #[arg(long)]
     pub alone: bool,
     /// Say where the last run of a scenario spent its CPU, by Linux's 'perf'; its rate is no figure then

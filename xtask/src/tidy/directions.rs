@@ -73,6 +73,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "catalog",
             "check",
+            "connect",
+            "databridge",
             "engine",
             "event",
             "lang",
