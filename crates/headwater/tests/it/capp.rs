@@ -30,7 +30,10 @@ fn place(files: &[(&str, &str)]) -> tempfile::TempDir {
     // Python's standard library has the command that makes a zip of folders.
     let zipped = Command::new("python3")
         .args(["-m", "zipfile", "-c", "../shop.car"])
-        .args(all.iter().map(|(name, _)| *name))
+        .args(
+            all.iter()
+                .map(|(name, _)| name.split('/').next().expect("a name")),
+        )
         .current_dir(dir.path().join("capp"))
         .status()
         .expect("python3 starts");
