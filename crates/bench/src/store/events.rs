@@ -1,6 +1,9 @@
 //! Events by number: the same ones in every run, as values of bundles, with what they come to.
 
 use databridge::bundle::Writer;
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+
+use super::text;
 
 /// The time of the first event, in milliseconds: 2026-01-01 UTC.
 pub(super) const BEGIN: i64 = 1_767_225_600_000;
@@ -34,6 +37,8 @@ pub(super) enum Kind {
     SmartHome,
     /// Steps of processes, each with an id of its own, some 180 bytes.
     Process,
+    /// Articles of an encyclopedia, 3.5 kB in the mean.
+    Wiki,
 }
 
 /// City and state.
@@ -57,6 +62,7 @@ impl Kind {
         match self {
             Kind::SmartHome => "org.wso2.das.sample.smart.home.data:1.0.0",
             Kind::Process => "org.headwater.bench.process:1.0.0",
+            Kind::Wiki => "org.wso2.das.sample.wikipedia.data:1.0.0",
         }
     }
 
@@ -65,11 +71,24 @@ impl Kind {
         match self {
             Kind::SmartHome => "smart_home",
             Kind::Process => "process",
+            Kind::Wiki => "wiki",
+        }
+    }
+
+    /// Events of a bundle.
+    pub fn bundle(self) -> u64 {
+        match self {
+            Kind::SmartHome | Kind::Process => 2000,
+            Kind::Wiki => 200,
         }
     }
 
     pub fn attributes(self) -> &'static str {
         match self {
+            Kind::Wiki => {
+                "sha1 string, title string, revision_ts long, contributor_username string, contributor_id long, \
+                 comment string, model string, format string, text string, length int"
+            }
             Kind::SmartHome => {
                 "house_id int, metro_area string, state string, device_id int, power_reading float, is_peak bool"
             }
@@ -83,6 +102,7 @@ impl Kind {
     /// Two sums that do not depend on the order of the rows.
     pub fn sums(self) -> [&'static str; 2] {
         match self {
+            Kind::Wiki => ["sum(length)", "sum(contributor_id)"],
             Kind::SmartHome => [
                 "sum(cast(floor(power_reading) as bigint))",
                 "sum(house_id * 10 + device_id)",
@@ -99,6 +119,29 @@ impl Kind {
         let mut random = Random::new(number);
         totals.count += 1;
         match self {
+            Kind::Wiki => {
+                let text = text::article(&mut random);
+                let (author, id) = text::author(&mut random);
+                let sha1 = digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes());
+                let sha1: String = sha1
+                    .as_ref()
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect();
+                bundle.string(&sha1);
+                bundle.string(&text::words(&mut random, 20));
+                bundle.long(time);
+                bundle.string(&author);
+                bundle.long(id);
+                bundle.string(&text::words(&mut random, 40));
+                bundle.string("wikitext");
+                bundle.string("text/x-wiki");
+                bundle.string(&text);
+                // The words are ASCII: as many characters as bytes.
+                bundle.int(text.len() as i32);
+                totals.sums[0] += text.len() as i64;
+                totals.sums[1] += id;
+            }
             Kind::SmartHome => {
                 let house = 1 + random.below(21) as i32;
                 let (city, state) = CITIES[random.below(10) as usize];
@@ -153,10 +196,10 @@ pub(super) fn day(number: i64) -> i64 {
 }
 
 /// SplitMix64.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64) -> Random {
+    pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0xd134_2543_de82_ef95))
     }
 
@@ -169,12 +212,12 @@ impl Random {
     }
 
     /// A number below this one; the bias of small bounds is below any figure here.
-    fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         (u128::from(self.next()) * u128::from(bound) >> 64) as u64
     }
 
     /// From 0 to 1, without 1.
-    fn unit(&mut self) -> f32 {
+    pub fn unit(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1u32 << 24) as f32
     }
 }
@@ -185,7 +228,7 @@ mod tests {
 
     #[test]
     fn events_are_the_same_in_whatever_bundles() {
-        for kind in [Kind::SmartHome, Kind::Process] {
+        for kind in [Kind::SmartHome, Kind::Process, Kind::Wiki] {
             let mut whole = Totals::default();
             let mut writer = Writer::default();
             (0..1000).for_each(|number| kind.write(&mut writer, number, 1000, &mut whole));

@@ -13,9 +13,6 @@ use super::site::Site;
 /// Connections, each with a bundle on its way.
 pub(super) const CONNECTIONS: u64 = 32;
 
-/// Events of a bundle.
-pub(super) const BUNDLE: u64 = 2000;
-
 /// What was sent and acknowledged.
 pub(super) struct Loaded {
     pub totals: Totals,
@@ -52,18 +49,18 @@ pub(super) fn load(
     numbers: Range<u64>,
     all: u64,
 ) -> anyhow::Result<Loaded> {
-    let events = numbers.end - numbers.start;
+    let (events, bundle) = (numbers.end - numbers.start, kind.bundle());
     let next = AtomicU64::new(numbers.start);
     // Nanoseconds at which the first fifth of the events was acknowledged, and the fourth.
     let marks = [AtomicU64::new(0), AtomicU64::new(0)];
     let acknowledged = AtomicU64::new(0);
     let begun = Instant::now();
     let (totals, cpu) = connections(site, |publisher| {
-        let first = next.fetch_add(BUNDLE, Ordering::Relaxed);
+        let first = next.fetch_add(bundle, Ordering::Relaxed);
         if first >= numbers.end {
             return Ok(None);
         }
-        let last = (first + BUNDLE).min(numbers.end);
+        let last = (first + bundle).min(numbers.end);
         let totals = publisher.publish(kind, first..last, all)?;
         let before = acknowledged.fetch_add(last - first, Ordering::Relaxed);
         for (mark, part) in marks.iter().zip([events / 5, events - events / 5]) {
@@ -94,10 +91,10 @@ pub(super) fn load_until(
     rate_max: Option<f64>,
     stop: &AtomicBool,
 ) -> anyhow::Result<Loaded> {
-    let next = AtomicU64::new(begin);
+    let (next, bundle) = (AtomicU64::new(begin), kind.bundle());
     let begun = Instant::now();
     let (totals, cpu) = connections(site, |publisher| {
-        let first = next.fetch_add(BUNDLE, Ordering::Relaxed);
+        let first = next.fetch_add(bundle, Ordering::Relaxed);
         let due = rate_max.map(|rate| Duration::from_secs_f64((first - begin) as f64 / rate));
         while let Some(early) = due.and_then(|due| due.checked_sub(begun.elapsed()))
             && !early.is_zero()
@@ -109,7 +106,7 @@ pub(super) fn load_until(
             return Ok(None);
         }
         publisher
-            .publish(kind, first..first + BUNDLE, begin.max(1))
+            .publish(kind, first..first + bundle, begin.max(1))
             .map(Some)
     })?;
     Ok(Loaded {

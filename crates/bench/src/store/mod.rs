@@ -13,6 +13,7 @@ mod part;
 mod peer;
 mod report;
 mod site;
+mod text;
 
 use std::path::{Path, PathBuf};
 

@@ -108,7 +108,7 @@ impl Place {
                 USER,
                 "--role",
                 "read",
-                "--password",
+                "--password-stdin",
                 "--users",
             ]);
             add.arg(place.dir.join("users.json"));

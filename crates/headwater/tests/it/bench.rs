@@ -161,7 +161,7 @@ fn the_event_store_under_each_load() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     let report: Json = serde_json::from_slice(&output.stdout).expect("a report");
     let parts = report["parts"].as_array().expect("parts");
-    assert_eq!(parts.len(), 7);
+    assert_eq!(parts.len(), 8);
     for part in parts {
         for figure in part["figures"].as_array().expect("figures") {
             let ours = &figure["values"]["Headwater"][0];

@@ -3,7 +3,7 @@
 use super::Part;
 use crate::store::Trial;
 use crate::store::events::Kind;
-use crate::store::load::{BUNDLE, CONNECTIONS, load};
+use crate::store::load::{CONNECTIONS, load};
 use crate::store::report::{Figure, Level, Measured, OURS};
 use crate::store::site::{Place, Setup, bytes_of};
 
@@ -56,7 +56,8 @@ pub(super) const PART: Part = Part {
 fn measure(trial: &Trial<'_>, found: &mut Measured) -> anyhow::Result<()> {
     let (kind, events) = (Kind::SmartHome, trial.events(EVENTS, QUICK));
     found.fact(format!(
-        "{events} events, {CONNECTIONS} connections, {BUNDLE} events a bundle, clustered by city"
+        "{events} events, {CONNECTIONS} connections, {} events a bundle, clustered by city",
+        kind.bundle()
     ));
     for run in 1..=trial.options.runs {
         let setup = Setup {

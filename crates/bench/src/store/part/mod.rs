@@ -7,6 +7,7 @@ mod recover;
 mod scripts;
 mod search;
 mod sql;
+mod wiki;
 
 use super::Trial;
 use super::report::{Figure, Measured};
@@ -22,8 +23,9 @@ pub(super) struct Part {
     pub measure: fn(&Trial<'_>, &mut Measured) -> anyhow::Result<()>,
 }
 
-pub(super) const PARTS: [&Part; 7] = [
+pub(super) const PARTS: [&Part; 8] = [
     &ingest::PART,
+    &wiki::PART,
     &sql::PART,
     &scripts::PART,
     &search::PART,

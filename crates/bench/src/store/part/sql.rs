@@ -83,7 +83,7 @@ pub(super) fn filled(trial: &Trial<'_>, setup: Setup<'_>, events: u64) -> anyhow
 }
 
 /// Removes what is no longer in the tables, so that all files of a folder are those of its table.
-fn vacuum(trial: &Trial<'_>, place: &Place) -> anyhow::Result<()> {
+pub(super) fn vacuum(trial: &Trial<'_>, place: &Place) -> anyhow::Result<()> {
     let mut vacuum = std::process::Command::new(&trial.options.binary);
     vacuum.args(["store", "vacuum", "--grace", "0 sec", "--force", "--store"]);
     testservers::run(vacuum.arg(place.store()))?;
@@ -128,15 +128,27 @@ fn measure(trial: &Trial<'_>, found: &mut Measured) -> anyhow::Result<()> {
         files(&place.table(kind), ".parquet")?.len()
     ));
     let site = place.start(setup)?;
+    rounds(trial, found, &site, &mut peers, &QUERIES)?;
+    site.process.stop()
+}
+
+/// Asks us and the peers in turns, and compares the rows.
+pub(super) fn rounds(
+    trial: &Trial<'_>,
+    found: &mut Measured,
+    site: &Site<'_>,
+    peers: &mut [Peer],
+    queries: &[(&'static str, &'static str, &str)],
+) -> anyhow::Result<()> {
     // The first round warms the caches of all, and has no figure.
     for run in 0..=trial.options.runs {
-        for (figure, cpu_figure, sql) in QUERIES {
-            let (seconds, cpu, ours) = asked(&site, sql)?;
+        for (figure, cpu_figure, sql) in queries.iter().copied() {
+            let (seconds, cpu, ours) = asked(site, sql)?;
             if run > 0 {
                 found.add(figure, OURS, seconds);
                 found.add(cpu_figure, OURS, cpu);
             }
-            for peer in &mut peers {
+            for peer in peers.iter_mut() {
                 let theirs = peer.ask(sql)?;
                 ensure!(
                     are_same(&ours, &theirs.rows),
@@ -150,9 +162,9 @@ fn measure(trial: &Trial<'_>, found: &mut Measured) -> anyhow::Result<()> {
                 }
             }
         }
-        trial.say(&format!("sql {run} of {}", trial.options.runs));
+        trial.say(&format!("queries {run} of {}", trial.options.runs));
     }
-    site.process.stop()
+    Ok(())
 }
 
 /// Seconds, CPU seconds of the server, and the rows.
