@@ -22,6 +22,7 @@ pub mod scenario;
 pub(crate) mod server;
 pub mod site;
 pub mod state;
+pub mod store;
 
 pub use report::Report;
 pub use run::Options;

@@ -85,6 +85,16 @@ impl Process {
         Ok(all)
     }
 
+    /// Ends it as a crash does.
+    ///
+    /// # Errors
+    /// The system does not let us.
+    pub fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
     /// Ends it in order.
     ///
     /// # Errors

@@ -44,6 +44,7 @@ pub mod shared;
 pub mod spec;
 pub mod template;
 pub mod url;
+pub mod xml_tree;
 
 pub use component::Connector;
 pub use error::Error;

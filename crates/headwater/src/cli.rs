@@ -15,6 +15,7 @@ use plan::StatisticsLevel;
 
 use crate::command::errors::ErrorsArgs;
 use crate::command::gateway::GatewayArgs;
+use crate::command::import::ImportArgs;
 use crate::command::secrets::{SecretsArgs, StoreArgs};
 use crate::command::status::StatusArgs;
 use crate::command::tap::TapArgs;
@@ -70,6 +71,7 @@ pub enum Command {
     State(state::StateArgs),
     Store(store::StoreArgs),
     Gateway(GatewayArgs),
+    Import(ImportArgs),
     Users(UsersArgs),
     Secrets(SecretsArgs),
     Bench(BenchArgs),
@@ -138,7 +140,7 @@ pub struct ChangeArgs {
     environment, ${file:PATH} is what a file holds, ${secret:NAME} is from the key store (headwater secrets). \
     ${app:dir} in an app is the folder of its file.")]
 pub struct RunArgs {
-    /// App files, AsyncAPI documents (--gateway), or folders of both; may be left out with --http and --state, for
+    /// App files, CApps of WSO2 DAS (.car, with --store), AsyncAPI documents (--gateway), or folders of them; may be left out with --http and --state, for
     /// apps that are deployed to the running server
     #[arg(required_unless_present = "door", value_name = "APP|API|DIR")]
     pub apps: Vec<PathBuf>,
@@ -505,10 +507,14 @@ pub struct ConnectorsArgs {
     headwater bench lines --runs 5\n  \
     headwater bench engine --only join         next to siddhi-core; needs Java and Maven\n  \
     headwater bench engine --alone             without it\n  \
-    headwater bench state --events 1000000     memory for this many keys")]
+    headwater bench state --events 1000000     memory for this many keys\n  \
+    headwater bench store sql --runs 3         one part of the event store, beside DuckDB and Polars\n  \
+    headwater bench store --quick              all of them, in ten minutes")]
 pub struct BenchArgs {
     /// The scenario
     pub name: Option<String>,
+    /// With 'store': one part: ingest, sql, scripts, search, mixed, purge, recover
+    pub part: Option<String>,
     /// Number of runs
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
@@ -518,10 +524,10 @@ pub struct BenchArgs {
     /// With 'engine', 'state' and 'gateway': only cases whose name contains this
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// With 'gateway': a fiftieth of the connections for a second, to see that all of it works
+    /// With 'gateway': a fiftieth of the connections for a second, to see that all of it works; with 'store': fewer events
     #[arg(long)]
     pub quick: bool,
-    /// With 'engine' and 'gateway': measure only Headwater, without comparison
+    /// With 'engine', 'gateway' and 'store': measure only Headwater, without comparison
     #[arg(long)]
     pub alone: bool,
     /// Say where the last run of a scenario spent its CPU, by Linux's 'perf'; its rate is no figure then

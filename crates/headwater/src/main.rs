@@ -86,6 +86,7 @@ fn run(command: Command, output: &Output, process: server::process::Process) -> 
         Command::Scripts(args) => command::scripts::run(&args, output),
         Command::Apps(args) => command::deploy::apps(&args, output),
         Command::Gateway(args) => command::gateway::run(&args, output),
+        Command::Import(args) => command::import::run(&args, output),
         Command::Store(args) => command::store::run(&args, output),
         Command::State(args) => command::state::run(&args, output),
         Command::Users(args) => command::users::run(args, output),

@@ -21,6 +21,7 @@ use plan::Plan;
 
 use crate::absent;
 use crate::apis;
+use crate::capp;
 use crate::config::Config;
 use crate::error::Error;
 use crate::secrets::{Opened, Secrets};
@@ -131,24 +132,26 @@ pub fn find_files(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     find(arguments, &|_| false)
 }
 
-/// As [`find_files`], and of a directory also the documents of APIs.
+/// As [`find_files`], and of a directory also the documents of APIs and CApps.
 pub fn find_all(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    find(arguments, &|path| {
-        is_document_file(path) || project::is_project(path)
-    })
+    find(arguments, &is_found_beside_apps)
 }
 
-/// The documents of APIs in a directory, in the order of their names.
+/// The documents of APIs and the CApps in a directory, in the order of their names.
 pub fn find_documents(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(Error::file("read folder", directory))? {
         let path = entry.map_err(Error::file("read folder", directory))?.path();
-        if is_document_file(&path) || project::is_project(&path) {
+        if is_found_beside_apps(&path) {
             found.push(path);
         }
     }
     found.sort();
     Ok(found)
+}
+
+fn is_found_beside_apps(path: &Path) -> bool {
+    is_document_file(path) || project::is_project(path) || capp::is_capp(path)
 }
 
 /// Other files may have such names as well.
@@ -202,36 +205,51 @@ pub fn read_texts(arguments: &[PathBuf]) -> Result<Vec<AppText>, Error> {
     read_files(find_files(arguments)?)
 }
 
-/// As [`read_texts`], with the documents of APIs.
+/// As [`read_texts`], with the documents of APIs and CApps.
 pub fn read_all(arguments: &[PathBuf]) -> Result<Vec<AppText>, Error> {
     read_files(find_all(arguments)?)
 }
 
-/// Reads files as they are.
+/// Reads files as they are. A CApp that defines no stream has no text.
 pub fn read_files(files: Vec<PathBuf>) -> Result<Vec<AppText>, Error> {
-    files
-        .into_iter()
-        .map(|path| {
-            if path == Path::new(STANDARD_INPUT) {
-                return read_standard_input();
-            }
-            if project::is_project(&path) {
-                return read_project(&path);
-            }
-            let bytes = std::fs::read(&path).map_err(Error::file("read", &path))?;
-            let text = String::from_utf8(bytes).map_err(|e| {
-                let at = e.utf8_error().valid_up_to();
-                Error::Refused(format!(
-                    "file '{}' is not UTF-8 (byte {at}): save it in that encoding",
-                    path.display()
-                ))
-            })?;
-            Ok(AppText {
-                file: path.display().to_string(),
-                text,
-            })
-        })
-        .collect()
+    let texts = files.into_iter().map(|path| {
+        if path == Path::new(STANDARD_INPUT) {
+            return read_standard_input().map(Some);
+        }
+        if project::is_project(&path) {
+            return read_project(&path).map(Some);
+        }
+        if capp::is_capp(&path) {
+            return read_capp(&path);
+        }
+        read_file(&path).map(Some)
+    });
+    texts.filter_map(Result::transpose).collect()
+}
+
+fn read_file(path: &Path) -> Result<AppText, Error> {
+    let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        Error::Refused(format!(
+            "file '{}' is not UTF-8 (byte {at}): save it in that encoding",
+            path.display()
+        ))
+    })?;
+    Ok(AppText {
+        file: path.display().to_string(),
+        text,
+    })
+}
+
+/// The app that a CApp of WSO2 DAS becomes. Its batch scripts and purges are no part of an app.
+fn read_capp(path: &Path) -> Result<Option<AppText>, Error> {
+    let file = path.display().to_string();
+    let capp = capp::read(path)?;
+    for note in &capp.notes {
+        tracing::warn!(capp = file, note, "not as in DAS");
+    }
+    Ok(capp.app.map(|text| AppText { file, text }))
 }
 
 /// The document that a project of API Manager's becomes.

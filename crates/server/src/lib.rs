@@ -15,6 +15,7 @@ pub mod ask;
 mod backoff;
 pub mod backups;
 mod build;
+pub mod capp;
 pub mod cells;
 mod checkpoint;
 pub mod client;

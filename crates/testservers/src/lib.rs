@@ -37,6 +37,7 @@ mod shared;
 mod smtp;
 mod sql;
 mod tool;
+mod wheel;
 mod wso2;
 
 pub use error::Error;
@@ -50,6 +51,7 @@ pub use schema_registry::java as avro_tools;
 pub use shared::{Lent, lent, shared};
 pub use sql::sql;
 pub use tool::{answers, run, under, version_line};
+pub use wheel::{wheel, wheel_or_skip};
 pub use wso2::{wso2_agent_config, wso2_agent_or_skip, wso2_receiver_or_skip};
 
 use std::path::Path;

@@ -40,7 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["connect", "databridge", "event", "javatext", "lang", "plan"],
     ),
     ("store", &["connect", "event", "lang", "plan"]),
-    ("sql", &["event", "lang", "store"]),
+    ("sql", &["connect", "event", "lang", "store"]),
     ("gateway", &["check", "connect", "event", "lang", "plan"]),
     ("search", &["event", "lang", "store"]),
     (
@@ -73,6 +73,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "catalog",
             "check",
+            "connect",
+            "databridge",
             "engine",
             "event",
             "lang",

@@ -1,4 +1,4 @@
-//! The files of a project: of a folder, or of a zip that anybody may have made.
+//! The files of a project, or of what else is such a zip: of a folder, or of a zip that anybody may have made.
 //!
 //! Promises: only files of known names are unpacked, into memory, and never more of them than the limits say; no name in
 //! a zip becomes a path. Never: a link followed within a zip.
@@ -37,9 +37,27 @@ const READ: [&str; 9] = [
     "Definitions/asyncapi.json",
 ];
 
+/// What the files are of.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// In words: `project of API Manager's apictl`.
+    pub what: &'static str,
+    /// Files at whose folder it begins, which is at the top or one folder below.
+    pub marks: &'static [&'static str],
+    /// Is a file of this name, below that folder, read?
+    pub is_read: fn(&str) -> bool,
+}
+
+/// Projects of API Manager.
+pub(super) const PROJECT: Kind = Kind {
+    what: "project of API Manager's apictl",
+    marks: &["api.yaml", "api.json"],
+    is_read: |name| READ.contains(&name),
+};
+
 /// The texts of those that are read, by their names, and the names of all others.
 #[derive(Default, Debug)]
-pub(super) struct Files {
+pub struct Files {
     pub texts: BTreeMap<String, String>,
     pub others: Vec<String>,
     bytes: u64,
@@ -49,32 +67,35 @@ fn refused(message: impl Into<String>) -> ProjectError {
     ProjectError::Refused(message.into())
 }
 
-/// Where the project begins: the folder of its `api.yaml`, which is at the top or one folder below.
-fn root_of(names: &[String]) -> Result<String, ProjectError> {
+/// Where it begins: the folder of its mark, which is at the top or one folder below.
+fn root_of(names: &[String], kind: &Kind) -> Result<String, ProjectError> {
     let roots = names.iter().filter_map(|name| {
-        let root = name
-            .strip_suffix("api.yaml")
-            .or(name.strip_suffix("api.json"))?;
+        let mut marks = kind.marks.iter();
+        let root = marks.find_map(|mark| name.strip_suffix(mark))?;
         let is_folder = root.is_empty() || root.ends_with('/') && root.matches('/').count() == 1;
         is_folder.then_some(root)
     });
     // The one at the top, if there is one.
     let root = roots.min_by_key(|root| root.len());
     root.map(str::to_owned).ok_or_else(|| {
-        refused("it has no 'api.yaml' at the top or one folder below: it is no project of API Manager's apictl")
+        let Kind { what, marks, .. } = kind;
+        refused(format!(
+            "it has no '{}' at the top or one folder below: it is no {what}",
+            marks[0]
+        ))
     })
 }
 
 impl Files {
     /// # Errors
     /// It cannot be read, is no project, or is beyond the limits.
-    pub fn read(path: &Path) -> Result<Files, ProjectError> {
+    pub fn read(path: &Path, kind: &Kind) -> Result<Files, ProjectError> {
         let failed = |cause: io::Error| ProjectError::Io {
             path: path.display().to_string(),
             cause,
         };
         if path.is_dir() {
-            return Files::of_folder(path);
+            return Files::of_folder(path, kind);
         }
         let file = File::open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
@@ -83,10 +104,10 @@ impl Files {
                 "the zip has {length} bytes, more than {ZIP_BYTES_MAX}"
             )));
         }
-        Files::of_zip(file)
+        Files::of_zip(file, kind)
     }
 
-    fn of_folder(folder: &Path) -> Result<Files, ProjectError> {
+    fn of_folder(folder: &Path, kind: &Kind) -> Result<Files, ProjectError> {
         let mut names = Vec::new();
         let mut folders = vec![(folder.to_owned(), String::new())];
         while let Some((path, prefix)) = folders.pop() {
@@ -111,10 +132,10 @@ impl Files {
             }
         }
         names.sort();
-        let root = root_of(&names)?;
+        let root = root_of(&names, kind)?;
         let mut files = Files::default();
         for name in names {
-            if files.wants(&name, &root) {
+            if files.wants(&name, &root, kind) {
                 let mut file =
                     File::open(folder.join(&name)).map_err(|cause| ProjectError::Io {
                         path: name.clone(),
@@ -128,7 +149,7 @@ impl Files {
 
     /// # Errors
     /// It is no zip, no project, or beyond the limits.
-    pub fn of_zip(zip: impl Read + Seek) -> Result<Files, ProjectError> {
+    pub fn of_zip(zip: impl Read + Seek, kind: &Kind) -> Result<Files, ProjectError> {
         let broken =
             |cause: zip::result::ZipError| refused(format!("the zip cannot be read: {cause}"));
         let mut archive = zip::ZipArchive::new(zip).map_err(broken)?;
@@ -148,10 +169,10 @@ impl Files {
             }
         }
         let all: Vec<String> = names.iter().map(|(name, _)| name.clone()).collect();
-        let root = root_of(&all)?;
+        let root = root_of(&all, kind)?;
         let mut files = Files::default();
         for (name, number) in names {
-            if files.wants(&name, &root) {
+            if files.wants(&name, &root, kind) {
                 let mut entry = archive.by_index(number).map_err(broken)?;
                 files.take(&name[root.len()..], &mut entry)?;
             }
@@ -160,11 +181,11 @@ impl Files {
     }
 
     /// Is a file of the project one that is read? Of others the name is kept.
-    fn wants(&mut self, name: &str, root: &str) -> bool {
+    fn wants(&mut self, name: &str, root: &str, kind: &Kind) -> bool {
         let Some(own) = name.strip_prefix(root) else {
             return false;
         };
-        let is_read = READ.contains(&own);
+        let is_read = (kind.is_read)(own);
         if !is_read {
             self.others.push(own.to_owned());
         }

@@ -12,7 +12,8 @@ use std::path::Path;
 
 use crate::document::{Format, write};
 use convert::Converted;
-use files::Files;
+use files::PROJECT;
+pub use files::{Files, Kind};
 
 /// Why a project is not imported.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +79,7 @@ pub fn is_project(path: &Path) -> bool {
 /// # Errors
 /// It cannot be read, is none of a streaming API, or is beyond the limits.
 pub fn import(path: &Path, issuer: &Issuer) -> Result<Imported, ProjectError> {
-    imported(&Files::read(path)?, issuer)
+    imported(&Files::read(path, &PROJECT)?, issuer)
 }
 
 /// As [`import`], of the bytes of a zip.
@@ -86,7 +87,7 @@ pub fn import(path: &Path, issuer: &Issuer) -> Result<Imported, ProjectError> {
 /// # Errors
 /// As [`import`].
 pub fn import_zip(bytes: &[u8], issuer: &Issuer) -> Result<Imported, ProjectError> {
-    imported(&Files::of_zip(io::Cursor::new(bytes))?, issuer)
+    imported(&Files::of_zip(io::Cursor::new(bytes), &PROJECT)?, issuer)
 }
 
 /// As [`import`], of the text of an `api.yaml` alone.

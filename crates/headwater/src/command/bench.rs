@@ -20,6 +20,7 @@ const BENCHES: &[(&str, &str, fn(&BenchArgs) -> anyhow::Result<Found>)] = &[
     ("state", bench::state::ABOUT, state),
     ("errors", bench::errors::ABOUT, errors),
     ("gateway", bench::gateway::ABOUT, gateway),
+    ("store", bench::store::ABOUT, store),
 ];
 
 /// What a run has found.
@@ -38,6 +39,9 @@ pub fn run(args: &BenchArgs, output: &Output) -> anyhow::Result<u8> {
         }
         return Ok(0);
     };
+    if args.part.is_some() && name != "store" {
+        return Err(Error::Usage(format!("'{name}' has no parts")).into());
+    }
     let found = match BENCHES.iter().find(|(bench, _, _)| bench == name) {
         Some((_, _, run)) => run(args)?,
         None => scenario(name, args)?,
@@ -140,6 +144,24 @@ fn gateway(args: &BenchArgs) -> anyhow::Result<Found> {
         only: args.only.clone(),
         is_quick: args.quick,
         is_alone: args.alone,
+        progress,
+    })?;
+    Ok(Found {
+        json: report.to_json(env!("HEADWATER_COMMIT")),
+        words: report.in_words(env!("HEADWATER_COMMIT")),
+        is_right: report.is_right(),
+    })
+}
+
+fn store(args: &BenchArgs) -> anyhow::Result<Found> {
+    let report = bench::store::run(&bench::store::StoreOptions {
+        binary: binary()?,
+        runs: args.runs as usize,
+        events: args.events,
+        part: args.part.clone(),
+        is_quick: args.quick,
+        is_alone: args.alone,
+        dir: args.dir.clone(),
         progress,
     })?;
     Ok(Found {

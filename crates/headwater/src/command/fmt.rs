@@ -7,13 +7,14 @@ use check::render;
 use server::deployment::{AppText, find_files, read_texts};
 
 use crate::cli::FmtArgs;
-use crate::command::replace_file;
+use crate::command::{refuse_archives, replace_file};
 use crate::output::Output;
 
 pub fn run(args: &FmtArgs, output: &Output) -> anyhow::Result<u8> {
     if args.apps.iter().any(|p| p.as_os_str() == "-") {
         return standard_input(args, output);
     }
+    refuse_archives(&args.apps)?;
     let mut code = 0;
     let files = find_files(&args.apps)?;
     for (path, app) in files.iter().zip(read_texts(&args.apps)?) {

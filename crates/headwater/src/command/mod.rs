@@ -10,6 +10,7 @@ pub mod eval;
 pub mod explain;
 pub mod fmt;
 pub mod gateway;
+pub mod import;
 pub mod man;
 pub mod new;
 pub mod query;
@@ -30,15 +31,28 @@ pub mod users;
 pub mod version;
 mod watch;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use lang::suggest::nearest;
+use server::Error;
+use server::capp;
 use server::config::Config;
 use server::deployment::LoadOptions;
 use server::secrets::Secrets;
 
 use crate::cli::ChangeArgs;
+
+/// A text cannot be written back to where it was made from.
+fn refuse_archives(arguments: &[PathBuf]) -> Result<(), Error> {
+    match capp::find(arguments)?.first() {
+        Some(path) => Err(Error::Usage(format!(
+            "'{}' is a CApp and is not changed: write its app to a file first with 'headwater import'",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
 
 /// The configuration file, with what it says that has no meaning here named in a warning.
 fn read_config(path: &Path, secrets: &Secrets) -> anyhow::Result<Config> {

@@ -13,6 +13,7 @@ use gateway::Listener;
 use gateway::model::Api;
 use gateway::project;
 use server::access::{Door, users};
+use server::capp;
 use server::config::{Config, Extension};
 use server::deploy::{Deployer, Deployment, DeploymentFolder};
 use server::deployment::{AppText, LoadOptions, ReadyApp};
@@ -69,8 +70,8 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     postgres.iter().try_for_each(server::postgres::check)?;
     let door = http.as_ref().or(postgres.as_ref()).map(door).transpose()?;
     let mut folder = deployment_folder(&args, state.as_deref())?;
-    let script_files = ScriptFiles::read(&args.scripts, output.colour)?;
-    let purge_files = PurgeFiles::read(&args.purges)?;
+    let (script_files, purge_files) = batch_files(&args, output.colour)?;
+    let has_scripts = !script_files.is_empty() || !purge_files.is_empty();
     let Some(apps) = read_apps(&args, folder.as_mut(), options, output)? else {
         return Ok(1);
     };
@@ -141,9 +142,9 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     deployment.set(apps.texts, apps.options);
     let asked_store = args.store.as_deref().filter(|_| door.is_some());
     let scripts = Scripts::new(server.asker(), &zone);
-    let running_scripts = match args.scripts.scripts.is_empty() && args.purges.is_empty() {
-        true => None,
-        false => {
+    let running_scripts = match has_scripts {
+        false => None,
+        true => {
             let files = (script_files, purge_files);
             scripts.set(definitions(files, &server, &zone, &args)?);
             // Of one server there are one set of scripts.
@@ -493,7 +494,9 @@ fn read_apps(
         may_drop = folder.may_drop(&deployed)?;
         texts.extend(deployed);
     }
-    if texts.is_empty() && args.http.is_none() && args.sql_postgres.is_none() {
+    // A CApp may have scripts alone.
+    let is_empty = texts.is_empty() && capp::find(&args.apps)?.is_empty();
+    if is_empty && args.http.is_none() && args.sql_postgres.is_none() {
         let message = "there is no app to run: name one, or a folder of apps";
         return Err(Error::Usage(message.to_owned()).into());
     }
@@ -550,6 +553,26 @@ fn deployment_folder(
     }
 }
 
+/// The batch scripts and purges that are named, and those of CApps.
+fn batch_files(args: &RunArgs, colour: bool) -> anyhow::Result<(ScriptFiles, PurgeFiles)> {
+    let capps = check::capps(&args.apps)?;
+    let mut of_capps = capps
+        .iter()
+        .flat_map(|capp| capp.scripts.iter().chain(&capp.purges));
+    if let Some((file, _)) = of_capps.next() {
+        let why = match (&args.store, args.until_done) {
+            (None, _) => "works on an event store: give --store DIR",
+            (_, true) => "runs at its times in a server: leave --until-done out",
+            (Some(_), false) => "",
+        };
+        if !why.is_empty() {
+            return Err(Error::Usage(format!("'{file}' of a CApp {why}")).into());
+        }
+    }
+    let scripts = ScriptFiles::read(&args.scripts, &capps, colour)?;
+    Ok((scripts, PurgeFiles::read(&args.purges, &capps)?))
+}
+
 /// What runs the scripts of these files in a server.
 fn definitions(
     (files, purges): (ScriptFiles, PurgeFiles),
@@ -580,11 +603,13 @@ fn definitions(
 
 /// Reads the scripts again. If one is wrong, that is said, and all stay as they were.
 fn reload_scripts(scripts: &Scripts, server: &Server, zone: &str, args: &RunArgs) {
-    if args.scripts.scripts.is_empty() && args.purges.is_empty() {
+    let files = batch_files(args, false);
+    if let Ok((scripts, purges)) = &files
+        && scripts.is_empty()
+        && purges.is_empty()
+    {
         return;
     }
-    let scripts_read = ScriptFiles::read(&args.scripts, false);
-    let files = scripts_read.and_then(|files| Ok((files, PurgeFiles::read(&args.purges)?)));
     match files.and_then(|files| definitions(files, server, zone, args)) {
         Ok(definitions) => scripts.set(definitions),
         Err(error) => tracing::error!(

@@ -11,6 +11,7 @@ use event::{Column, Type};
 use lang::cron::Cron;
 use serde_json::{Value as Json, json};
 use server::Error;
+use server::capp::Capp;
 use server::scripts::{
     BatchScript, OpenStreams, ScriptDefinition, ScriptOutcome, Stop, Streams as ServerStreams,
 };
@@ -28,18 +29,25 @@ pub struct ScriptFiles {
 }
 
 impl ScriptFiles {
-    /// Reads the scripts that are named, and those of folders.
+    /// Reads the scripts that are named, those of folders, and those of CApps.
     ///
     /// # Errors
     /// A file cannot be read, or a script cannot be right: [`Error::Refused`] with its place.
-    pub fn read(args: &ScriptArgs, colour: bool) -> anyhow::Result<ScriptFiles> {
+    pub fn read(args: &ScriptArgs, capps: &[Capp], colour: bool) -> anyhow::Result<ScriptFiles> {
         let mut scripts = Vec::new();
         let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
-        for file in script_files(&args.scripts)? {
+        let named = script_files(&args.scripts)?.into_iter();
+        let named = named.map(|file| Ok((text(&file)?, file)));
+        let of_capps = capps.iter().flat_map(|capp| &capp.scripts);
+        let of_capps = of_capps.map(|(file, text)| Ok((text.clone(), PathBuf::from(file))));
+        let files = named
+            .chain(of_capps)
+            .collect::<anyhow::Result<Vec<(String, PathBuf)>>>()?;
+        for (content, file) in files {
             let shown = file.display().to_string();
             let usage = |message: String| Error::Usage(format!("{shown}: {message}"));
             let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-            let script = Script::read(&stem, &text(&file)?).map_err(usage)?;
+            let script = Script::read(&stem, &content).map_err(usage)?;
             if let Err(failed) = script.check() {
                 let reply = refused(&failed.error, &shown, &failed.text, colour);
                 return Err(Error::Refused(said(&reply.json)).into());
@@ -61,6 +69,10 @@ impl ScriptFiles {
             scripts,
             functions: functions.unwrap_or_default(),
         })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.scripts.is_empty()
     }
 
     /// Scripts that a server with this store runs.

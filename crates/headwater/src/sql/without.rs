@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use connect::shared::Shared;
+use server::capp::Capp;
 use server::client::Reply;
 use server::http::sql::Sql;
 use server::scripts::ScriptDefinition;
@@ -54,11 +55,16 @@ pub struct ScriptFiles(());
 impl ScriptFiles {
     /// # Errors
     /// Scripts are named: what the build lacks, and how to get it.
-    pub fn read(args: &ScriptArgs, _: bool) -> anyhow::Result<ScriptFiles> {
-        match args.scripts.is_empty() {
+    pub fn read(args: &ScriptArgs, capps: &[Capp], _: bool) -> anyhow::Result<ScriptFiles> {
+        let of_capps = capps.iter().any(|capp| !capp.scripts.is_empty());
+        match args.scripts.is_empty() && !of_capps {
             true => Ok(ScriptFiles(())),
             false => Err(anyhow::anyhow!(LACKS)),
         }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        true
     }
 
     /// # Errors

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use connect::shared::Shared;
 use jiff::tz::TimeZone;
 use serde_json::{Value as Json, json};
+use server::capp::Capp;
 use server::clock::{utc_text, wall_millis};
 use server::http::store::{StoreKeeper, StoreRefusal, StoreUpkeep, StoreWatch, StoreWork};
 use server::scripts::{BatchScript, ScriptDefinition, ScriptOutcome, Stop, Streams};
@@ -315,17 +316,23 @@ fn damage_json(dir: &Path, damage: &Damage) -> Json {
 pub struct PurgeFiles(Vec<(String, PurgeFile)>);
 
 impl PurgeFiles {
-    /// Reads the files that are named.
+    /// Reads the files that are named, and those of CApps.
     ///
     /// # Errors
     /// A file cannot be read, or is not right.
-    pub fn read(files: &[PathBuf]) -> anyhow::Result<PurgeFiles> {
+    pub fn read(files: &[PathBuf], capps: &[Capp]) -> anyhow::Result<PurgeFiles> {
+        let usage = server::Error::Usage;
+        let named = files.iter().map(|file| {
+            let text = std::fs::read_to_string(file);
+            let failed = |cause| usage(format!("cannot read '{}': {cause}", file.display()));
+            Ok((file.clone(), text.map_err(failed)?))
+        });
+        let of_capps = capps.iter().flat_map(|capp| &capp.purges);
+        let of_capps = of_capps.map(|(file, text)| Ok((PathBuf::from(file), text.clone())));
+        let texts = named.chain(of_capps);
         let mut purges = Vec::new();
-        for file in files {
+        for (file, text) in texts.collect::<anyhow::Result<Vec<(PathBuf, String)>>>()? {
             let shown = file.display();
-            let usage = |message: String| server::Error::Usage(message);
-            let text = std::fs::read_to_string(file)
-                .map_err(|cause| usage(format!("cannot read '{shown}': {cause}")))?;
             let purge =
                 PurgeFile::read(&text).map_err(|message| usage(format!("{shown}: {message}")))?;
             let name = file
@@ -336,6 +343,10 @@ impl PurgeFiles {
             purges.push((name, purge));
         }
         Ok(PurgeFiles(purges))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Those that are turned on.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use connect::shared::Shared;
 use serde_json::Value as Json;
+use server::capp::Capp;
 use server::http::store::{StoreKeeper, StoreRefusal, StoreUpkeep, StoreWatch, StoreWork};
 use server::scripts::ScriptDefinition;
 
@@ -54,10 +55,15 @@ pub fn copy(_: &CopyArgs, _: &StoreWatch) -> Result<Json, StoreRefusal> {
 pub struct PurgeFiles(());
 
 impl PurgeFiles {
+    pub fn is_empty(&self) -> bool {
+        true
+    }
+
     /// # Errors
     /// Some are named: what the build lacks, and how to get it.
-    pub fn read(files: &[PathBuf]) -> anyhow::Result<PurgeFiles> {
-        match files.is_empty() {
+    pub fn read(files: &[PathBuf], capps: &[Capp]) -> anyhow::Result<PurgeFiles> {
+        let of_capps = capps.iter().any(|capp| !capp.purges.is_empty());
+        match files.is_empty() && !of_capps {
             true => Ok(PurgeFiles(())),
             false => Err(anyhow::anyhow!(LACKS)),
         }

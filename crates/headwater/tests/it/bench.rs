@@ -146,3 +146,26 @@ fn the_gateway_under_each_load() {
     let failed = figures(&cases[7]);
     assert_eq!(failed["cells with an error"], 0.0, "{failed}");
 }
+
+/// All parts of the event store, with few events: each of them verifies counts, sums and rows.
+#[test]
+fn the_event_store_under_each_load() {
+    long_test!();
+    let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args(["bench", "store", "--quick", "--runs", "1", "--json"])
+        .args(["--events", "20000"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let report: Json = serde_json::from_slice(&output.stdout).expect("a report");
+    let parts = report["parts"].as_array().expect("parts");
+    assert_eq!(parts.len(), 8);
+    for part in parts {
+        for figure in part["figures"].as_array().expect("figures") {
+            let ours = &figure["values"]["Headwater"][0];
+            assert!(ours.as_f64().is_some_and(|value| value >= 0.0), "{part}");
+        }
+    }
+}

@@ -14,6 +14,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use event::Value;
 use store::reader::Reader;
+use testservers::wheel_or_skip;
 
 use crate::network::{Running, eventually, free_port, post_all, text};
 
@@ -467,30 +468,6 @@ fn rows_in_another_order_and_an_index_change_no_answer() {
     assert!(said.contains("no attribute 'price'"), "{said}");
 }
 
-/// Where a wheel of PyPI is, or can be put; `None` where it cannot be had.
-pub(crate) fn wheel(name: &str) -> Option<PathBuf> {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("wheel-{name}"));
-    let imports = || {
-        let python = Command::new("python3")
-            .args(["-c", &format!("import {name}")])
-            .env("PYTHONPATH", &dir)
-            .output();
-        python.is_ok_and(|output| output.status.success())
-    };
-    if !imports() {
-        let pip = Command::new("python3")
-            .args(["-m", "pip", "install", "--quiet", "--target"])
-            .arg(&dir)
-            .arg(name)
-            .output();
-        if !pip.is_ok_and(|output| output.status.success()) || !imports() {
-            eprintln!("skipped: the wheel '{name}' of PyPI cannot be had here");
-            return None;
-        }
-    }
-    Some(dir)
-}
-
 /// Prints the rows of a query about table `t` as delta-rs, Polars and DuckDB find them, a tuple a line.
 const READER: &str = "
 import sys
@@ -514,10 +491,10 @@ for row in rows:
 
 #[test]
 fn other_programs_read_the_tables() {
-    let Some(deltalake) = wheel("deltalake") else {
+    let Some(deltalake) = wheel_or_skip("deltalake") else {
         return;
     };
-    let others = ["polars", "duckdb"].map(|name| (name, wheel(name)));
+    let others = ["polars", "duckdb"].map(|name| (name, wheel_or_skip(name)));
     let mut readers = vec![("deltalake", vec![deltalake.clone()])];
     for (name, wheel) in others {
         readers.extend(wheel.map(|wheel| (name, vec![deltalake.clone(), wheel])));

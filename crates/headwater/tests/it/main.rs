@@ -19,6 +19,7 @@ mod backup;
 mod bench;
 mod bounds;
 mod broker;
+mod capp;
 mod changes;
 mod crash;
 mod dashboard;

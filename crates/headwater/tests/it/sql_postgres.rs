@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use testservers::wheel_or_skip;
+
 use crate::access::certificate_in;
-use crate::eventstore::wheel;
 use crate::network::{Running, free_port, text};
 use crate::sql::{Place, done, failed, headwater};
 
@@ -199,7 +200,7 @@ with psycopg.connect(sys.argv[1], autocommit=True) as connection:
 
 #[test]
 fn psycopg_binds_and_reads_each_type() {
-    let Some(wheel) = wheel("psycopg") else {
+    let Some(wheel) = wheel_or_skip("psycopg") else {
         return;
     };
     let served = Served::new(Place::new(), &[]);

@@ -1,9 +1,8 @@
 //! The text of a script: from a file, and split into its statements.
 
+use connect::xml_tree::Element;
 use datafusion::sql::sqlparser::dialect::DatabricksDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
-use quick_xml::Reader;
-use quick_xml::events::Event;
 
 use crate::error::{Error, first_word, wrong};
 use crate::statement::{span_of_token, tokens};
@@ -41,74 +40,22 @@ impl Script {
 
 /// `<Analytics><Name/><Script/><CronExpression/></Analytics>`.
 fn of_xml(file: &str, xml: &str) -> Result<Script, String> {
-    let mut reader = Reader::from_str(xml);
-    let mut path: Vec<String> = Vec::new();
-    let (mut name, mut text, mut cron) = (String::new(), String::new(), String::new());
-    let mut has_script = false;
-    loop {
-        let event = reader.read_event().map_err(|cause| {
-            let at = usize::try_from(reader.error_position()).unwrap_or(xml.len());
-            format!("line {}: this is not XML: {cause}", line_of(xml, at))
-        })?;
-        let content: String = match event {
-            Event::Start(start) => {
-                path.push(start.local_name().into_inner().to_lowercase());
-                if path.len() == 1 && path[0] != "analytics" {
-                    return Err(format!(
-                        "the root element is '{}', not 'Analytics'",
-                        path[0]
-                    ));
-                }
-                if path.len() == 2 && path[1] == "script" {
-                    has_script = true;
-                    let at = usize::try_from(reader.buffer_position()).unwrap_or(xml.len());
-                    // Errors name the line of the file.
-                    text = "\n".repeat(line_of(xml, at) - 1);
-                }
-                continue;
-            }
-            Event::End(_) => {
-                path.pop();
-                continue;
-            }
-            Event::Eof => break,
-            Event::Text(data) => data.xml10_content().into_owned(),
-            Event::CData(data) => data.xml10_content().into_owned(),
-            Event::GeneralRef(reference) => match reference.resolve_char_ref() {
-                Ok(Some(character)) => character.to_string(),
-                _ => match &*reference.into_inner() {
-                    "lt" => "<".to_owned(),
-                    "gt" => ">".to_owned(),
-                    "amp" => "&".to_owned(),
-                    "quot" => "\"".to_owned(),
-                    "apos" => "'".to_owned(),
-                    other => return Err(format!("'&{other};' is not known in XML")),
-                },
-            },
-            _ => continue,
-        };
-        let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        match path.as_slice() {
-            ["analytics", "name"] => name.push_str(&content),
-            ["analytics", "script"] => text.push_str(&content),
-            ["analytics", "cronexpression"] => cron.push_str(&content),
-            _ => {}
-        }
+    let root = Element::read(xml)?;
+    if root.name != "analytics" {
+        return Err(format!(
+            "the root element is '{}', not 'Analytics'",
+            root.name
+        ));
     }
-    if !path.is_empty() || !has_script {
-        return Err("there is no element 'Script' in 'Analytics'".to_owned());
-    }
-    let some = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let script = root.child("script");
+    let script = script.ok_or("there is no element 'Script' in 'Analytics'")?;
+    let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     Ok(Script {
-        name: some(&name).unwrap_or_else(|| file.to_owned()),
-        text,
-        cron: some(&cron),
+        name: some(root.text_of("name")).unwrap_or_else(|| file.to_owned()),
+        // Errors name the line of the file.
+        text: format!("{}{}", "\n".repeat(script.line - 1), script.text),
+        cron: some(root.text_of("cronexpression")),
     })
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    let before = &text.as_bytes()[..at.min(text.len())];
-    before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 /// One statement.

@@ -6,12 +6,11 @@
 //! </analytics-data-purging>
 //! ```
 
+use connect::xml_tree::Element;
 use jiff::Timestamp;
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use lang::cron::Cron;
-use quick_xml::Reader;
-use quick_xml::events::Event;
 
 use super::Names;
 
@@ -21,8 +20,13 @@ const PURGING: &str = "analytics-data-purging";
 /// Days that rows may be kept for.
 const DAYS_MAX: u32 = 36_500;
 
-/// Elements in each other.
-const DEPTH_MAX: usize = 64;
+/// What it may hold.
+const KNOWN: [&str; 4] = [
+    "purging-enable",
+    "cron-expression",
+    "data-retention-days",
+    "purge-include-tables",
+];
 
 /// Which tables are purged when, and what of them stays.
 #[derive(Clone, Debug)]
@@ -42,64 +46,42 @@ impl PurgeFile {
     /// # Errors
     /// It is not there or not right, in words for its author.
     pub fn read(xml: &str) -> Result<PurgeFile, String> {
-        let xml = xml.trim_start_matches('\u{feff}');
-        let mut reader = Reader::from_str(xml);
-        let mut path: Vec<String> = Vec::new();
-        let mut found = Found::default();
-        loop {
-            let event = reader.read_event().map_err(|cause| {
-                let at = usize::try_from(reader.error_position()).unwrap_or(xml.len());
-                let before = &xml.as_bytes()[..at.min(xml.len())];
-                let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-                format!("line {line}: this is not XML: {cause}")
-            })?;
-            let content = match event {
-                Event::Start(start) => {
-                    path.push(
-                        String::from_utf8_lossy(start.local_name().into_inner().as_ref())
-                            .into_owned(),
-                    );
-                    if path.len() > DEPTH_MAX {
-                        return Err(format!("elements are nested deeper than {DEPTH_MAX}"));
-                    }
-                    found.begin(&path);
-                    continue;
-                }
-                Event::Empty(empty) => {
-                    path.push(
-                        String::from_utf8_lossy(empty.local_name().into_inner().as_ref())
-                            .into_owned(),
-                    );
-                    found.begin(&path);
-                    path.pop();
-                    continue;
-                }
-                Event::End(_) => {
-                    path.pop();
-                    continue;
-                }
-                Event::Eof => break,
-                Event::Text(data) => data.xml10_content().into_owned(),
-                Event::CData(data) => data.xml10_content().into_owned(),
-                Event::GeneralRef(reference) => match reference.resolve_char_ref() {
-                    Ok(Some(character)) => character.to_string(),
-                    _ => match &*reference.into_inner() {
-                        "lt" => "<".to_owned(),
-                        "gt" => ">".to_owned(),
-                        "amp" => "&".to_owned(),
-                        "quot" => "\"".to_owned(),
-                        "apos" => "'".to_owned(),
-                        other => return Err(format!("'&{other};' is not known in XML")),
-                    },
-                },
-                _ => continue,
-            };
-            found.add(&path, &content);
+        let root = Element::read(xml)?;
+        let purging = root.find(PURGING);
+        let purging = purging.ok_or_else(|| format!("there is no element '{PURGING}'"))?;
+        let is_enabled = match &*purging.text_of("purging-enable").to_ascii_lowercase() {
+            "true" => true,
+            "false" => false,
+            other => return Err(format!("purging-enable is '{other}': write true or false")),
+        };
+        let text = purging.text_of("cron-expression").to_owned();
+        let cron =
+            Cron::parse(&text).map_err(|cause| format!("cron-expression '{text}': {cause}"))?;
+        let days = purging.text_of("data-retention-days");
+        let days = match days.parse() {
+            Ok(days) if (1..=DAYS_MAX).contains(&days) => days,
+            _ => {
+                return Err(format!(
+                    "data-retention-days is '{days}': write a number from 1 to {DAYS_MAX}"
+                ));
+            }
+        };
+        let tables = purging.child("purge-include-tables");
+        let tables = tables.iter().flat_map(|list| list.all("table"));
+        let tables = tables.map(|table| table.text.trim().to_owned());
+        let tables: Vec<String> = tables.filter(|table| !table.is_empty()).collect();
+        if tables.is_empty() {
+            return Err(
+                "purge-include-tables has no table: write <table>.*</table> for all".to_owned(),
+            );
         }
-        match path.is_empty() {
-            true => found.finish(),
-            false => Err(format!("element '{}' has no end", path.join("/"))),
-        }
+        Ok(PurgeFile {
+            is_enabled,
+            cron: (text, cron),
+            names: Names::new(&tables).map_err(|error| error.to_string())?,
+            days,
+            ignored: ignored(&root, purging),
+        })
     }
 
     /// The time before which rows go: the begin of the day after the one that lies so many days back, in a zone.
@@ -119,96 +101,20 @@ impl PurgeFile {
     }
 }
 
-/// What of it was read.
-#[derive(Default)]
-struct Found {
-    is_there: bool,
-    enable: String,
-    cron: String,
-    days: String,
-    tables: Vec<String>,
-    ignored: Vec<String>,
-}
-
-/// The elements below [`PURGING`] that an element lies in, if it does.
-fn below(path: &[String]) -> Option<Vec<&str>> {
-    let at = path.iter().position(|name| name == PURGING)?;
-    Some(path[at + 1..].iter().map(String::as_str).collect())
-}
-
-impl Found {
-    fn begin(&mut self, path: &[String]) {
-        let Some(below) = below(path) else {
-            // One of a file that holds more.
-            if path.len() == 2 && !self.ignored.contains(&path[1]) {
-                self.ignored.push(path[1].clone());
-            }
-            return;
-        };
-        self.is_there = true;
-        match below.as_slice() {
-            [] => self.ignored.retain(|name| name != PURGING),
-            [
-                "purging-enable"
-                | "cron-expression"
-                | "data-retention-days"
-                | "purge-include-tables",
-            ] => {}
-            ["purge-include-tables", "table"] => self.tables.push(String::new()),
-            other => self.ignored.push(other.join("/")),
+/// The settings that have no meaning here: those beside it in a file that holds more, and those in it.
+fn ignored(root: &Element, purging: &Element) -> Vec<String> {
+    let beside = root.children.iter().filter(|_| root.name != PURGING);
+    let inside = purging
+        .children
+        .iter()
+        .filter(|child| !KNOWN.contains(&&*child.name));
+    let mut names: Vec<String> = Vec::new();
+    for child in beside.chain(inside) {
+        if child.name != PURGING && !names.contains(&child.given) {
+            names.push(child.given.clone());
         }
     }
-
-    fn add(&mut self, path: &[String], content: &str) {
-        let Some(below) = below(path) else { return };
-        match below.as_slice() {
-            ["purging-enable"] => self.enable.push_str(content),
-            ["cron-expression"] => self.cron.push_str(content),
-            ["data-retention-days"] => self.days.push_str(content),
-            ["purge-include-tables", "table"] => {
-                if let Some(table) = self.tables.last_mut() {
-                    table.push_str(content);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn finish(mut self) -> Result<PurgeFile, String> {
-        if !self.is_there {
-            return Err(format!("there is no element '{PURGING}'"));
-        }
-        let is_enabled = match self.enable.trim().to_ascii_lowercase().as_str() {
-            "true" => true,
-            "false" => false,
-            other => return Err(format!("purging-enable is '{other}': write true or false")),
-        };
-        let text = self.cron.trim().to_owned();
-        let cron =
-            Cron::parse(&text).map_err(|cause| format!("cron-expression '{text}': {cause}"))?;
-        let days = self.days.trim().parse::<u32>().ok();
-        let days = days
-            .filter(|days| (1..=DAYS_MAX).contains(days))
-            .ok_or_else(|| {
-                format!(
-                    "data-retention-days is '{}': write a number from 1 to {DAYS_MAX}",
-                    self.days.trim()
-                )
-            })?;
-        self.tables.retain(|table| !table.trim().is_empty());
-        if self.tables.is_empty() {
-            return Err(
-                "purge-include-tables has no table: write <table>.*</table> for all".to_owned(),
-            );
-        }
-        Ok(PurgeFile {
-            is_enabled,
-            cron: (text, cron),
-            names: Names::new(&self.tables).map_err(|error| error.to_string())?,
-            days,
-            ignored: self.ignored,
-        })
-    }
+    names
 }
 
 #[cfg(test)]

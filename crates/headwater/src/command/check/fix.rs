@@ -10,7 +10,7 @@ use server::Error;
 use server::deployment::{self, AppText, LoadOptions};
 
 use crate::cli::{CheckArgs, ReportFormat};
-use crate::command::replace_file;
+use crate::command::{refuse_archives, replace_file};
 use crate::output::Output;
 
 /// What was changed in one app.
@@ -23,6 +23,9 @@ pub struct FixedApp {
 
 /// A fix is for the text as it is written.
 pub fn refuse_changes(args: &CheckArgs) -> Result<(), Error> {
+    if args.fix {
+        refuse_archives(&args.apps)?;
+    }
     match args.fix && !(args.change.sets.is_empty() && args.change.replaces.is_empty()) {
         true => Err(Error::Usage(
             "--fix changes the apps as they are written: leave out --set and --replace".to_owned(),

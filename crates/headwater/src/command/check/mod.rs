@@ -3,17 +3,24 @@
 mod fix;
 mod report;
 
+use std::path::PathBuf;
+
 use check::render;
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::source::LineIndex;
 use serde_json::{Value, json};
+use server::Error;
+use server::capp::{self, Capp};
 use server::deployment::{self, LoadedApp};
 use server::listening::{DefaultAddress, default_addresses};
 use server::probe::Finding;
 
+use crate::cli::sql::ScriptArgs;
 use crate::cli::{CheckArgs, ReportFormat};
 use crate::command::load_options;
 use crate::output::Output;
+use crate::sql::ScriptFiles;
+use crate::upkeep::PurgeFiles;
 
 pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
     fix::refuse_changes(args)?;
@@ -25,6 +32,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
         false => Vec::new(),
     };
     let apps = deployment::load(&texts, &options)?;
+    judge_batches(&args.apps, output)?;
     let twins = deployment::twins(&apps);
     let has_errors = !twins.is_empty() || apps.iter().any(LoadedApp::has_errors);
     let findings = if args.connect && !has_errors {
@@ -73,6 +81,23 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
         (false, true) => 3,
         (false, false) => 0,
     })
+}
+
+/// The CApps among the arguments.
+///
+/// # Errors
+/// One cannot be read or is wrong.
+pub(super) fn capps(arguments: &[PathBuf]) -> Result<Vec<Capp>, Error> {
+    let paths = capp::find(arguments)?;
+    paths.iter().map(|path| capp::read(path)).collect()
+}
+
+/// Batch scripts and purges of CApps. Without an event store, only what they are written in can be wrong.
+fn judge_batches(arguments: &[PathBuf], output: &Output) -> anyhow::Result<()> {
+    let capps = capps(arguments)?;
+    ScriptFiles::read(&ScriptArgs::default(), &capps, output.colour)?;
+    PurgeFiles::read(&[], &capps)?;
+    Ok(())
 }
 
 /// For people, on standard error.

@@ -44,6 +44,11 @@ fn batch_scripts() {
 }
 
 #[test]
+fn capps() {
+    page("capps.md");
+}
+
+#[test]
 fn sending() {
     page("sending.md");
 }
