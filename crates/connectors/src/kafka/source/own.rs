@@ -49,7 +49,8 @@ impl Own {
         optional: &str,
         properties: &Properties,
     ) -> Result<Option<Own>, Error> {
-        let choice = choice::choose(client, optional).map_err(|why| settings.refused(why))?;
+        let choice = choice::choose(choice::Side::Source, client, optional)
+            .map_err(|why| settings.refused(why))?;
         if !choice.is_own {
             tracing::debug!(why = choice.why, "records are read by client 'rdkafka'");
             return Ok(None);

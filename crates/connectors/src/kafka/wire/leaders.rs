@@ -88,7 +88,7 @@ async fn ask(
     let pulse = Arc::clone(&shared.lock().metadata_pulse);
     let mut connection = Connection::open(&shared.config, (host, *port), &pulse).await?;
     let names: Vec<&str> = topics.iter().map(|topic| &**topic).collect();
-    let put = |out: &mut Vec<u8>, version| message::metadata(out, version, &names);
+    let put = |out: &mut Vec<u8>, version| message::metadata(out, version, &names, false);
     let (body, version) = connection.ask(Api::Metadata, put, None).await?;
     Metadata::decode(&body, version).map_err(|Malformed(cause)| cause.to_owned())
 }
