@@ -172,7 +172,7 @@ fn obstacle(side: Side, properties: &str) -> Option<String> {
         entries.map(|(name, value)| (name.trim(), value.trim()))
     };
     let value = |wanted: &[&str]| {
-        let found = entries().filter(|(name, _)| wanted.contains(name)).last();
+        let found = entries().rfind(|(name, _)| wanted.contains(name));
         found.map(|(_, value)| value)
     };
     if side == Side::Sink {

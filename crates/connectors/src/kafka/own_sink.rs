@@ -59,7 +59,12 @@ pub(super) struct OwnSink {
 /// The sink of the client that the options choose.
 pub(super) fn chosen(setup: &SinkSetup<'_>, sink: KafkaSink) -> Result<Box<dyn Sink>, Error> {
     let settings = Settings::of_sink(setup.transport, crate::kafka::CONNECTORS);
-    let properties = option(settings, setup.environment, "sink", "optional.configuration");
+    let properties = option(
+        settings,
+        setup.environment,
+        "sink",
+        "optional.configuration",
+    );
     let client = settings.text(choice::OPTION);
     let choice = choice::choose(choice::Side::Sink, client, properties.unwrap_or_default())
         .map_err(|why| settings.refused(why))?;

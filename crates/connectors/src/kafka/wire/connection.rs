@@ -220,8 +220,8 @@ impl Connection {
                 let length = length.ok_or("it answers with a length that is no response")?;
                 if self.arrived.len() >= 4 + length {
                     let mut response = self.arrived.split_to(4 + length);
-                    let _ = response.split_to(4);
-                    let number = response.split_to(4).first_chunk().copied();
+                    let head = response.split_to(8);
+                    let number = head.last_chunk().copied();
                     if self.owed == 0 {
                         return Err("it answers a request that was not sent".to_owned());
                     }

@@ -14,7 +14,7 @@ use tokio::time::{sleep_until, timeout};
 use super::batch;
 use super::connection::Connection;
 use super::message::{self, Api, FetchAnswer, Fetched, Malformed, Session, Wish, code, said};
-use super::state::{Failing, Failure, Key, Place, Shared, State, Waiting};
+use super::state::{Failing, Key, Place, Shared, State, Waiting};
 use connect::arrivals::Account;
 
 /// Pause of a partition whose leader is asked for, or whose broker says that it has trouble.
@@ -277,11 +277,12 @@ fn take(
     let has_news = part.end != end || whole.next.is_some();
     part.end = end;
     if let Some(magic) = whole.old.filter(|_| whole.bytes == 0) {
-        state.failure = Some(Failure::Old(format!(
+        state.failure = Some(format!(
             "topic '{topic}' partition {partition} has messages of format v{magic} at offset {}, \
-             written before Kafka 0.11, which client 'rdkafka' alone reads",
+             written before Kafka 0.11, which no client here reads: have them written again, or begin \
+             behind them (option 'topic.offsets.map')",
             one.at
-        )));
+        ));
         return Ok(true);
     }
     let Some(next) = whole.next else {
@@ -383,10 +384,7 @@ impl State {
                 }
             }
             code::TOPIC_AUTHORIZATION_FAILED | code::CLUSTER_AUTHORIZATION_FAILED => {
-                self.failure = Some(Failure::Refused(format!(
-                    "topic '{topic}': {}",
-                    said(error)
-                )));
+                self.failure = Some(format!("topic '{topic}': {}", said(error)));
                 shared.waker.wake();
             }
             code::NOT_LEADER

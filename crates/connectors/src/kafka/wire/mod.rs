@@ -27,7 +27,7 @@ mod state;
 pub(super) use batch::{Record, Spoilt, Step};
 pub(super) use config::Config;
 pub(super) use produce::{Appended, Failed, Options, Outgoing, Producer, Why};
-pub(super) use state::{Failure, Start};
+pub(super) use state::Start;
 
 use std::sync::{Arc, Mutex};
 
@@ -145,7 +145,7 @@ impl Wire {
     }
 
     /// What ends the source.
-    pub fn failure(&self) -> Option<Failure> {
+    pub fn failure(&self) -> Option<String> {
         self.shared.lock().failure.clone()
     }
 

@@ -41,15 +41,6 @@ pub(in crate::kafka) enum Start {
     Reset,
 }
 
-/// What ends a source.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::kafka) enum Failure {
-    /// Asking again would not help.
-    Refused(String),
-    /// Messages of a format that only the other client reads.
-    Old(String),
-}
-
 /// Where a partition is read next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
@@ -138,7 +129,8 @@ pub(super) struct State {
     queue: VecDeque<(Key, Waiting)>,
     pub queued: usize,
     pub nodes: HashMap<i32, Node>,
-    pub failure: Option<Failure>,
+    /// What ends the source: asking again would not help.
+    pub failure: Option<String>,
     /// The leaders that are known are to be asked for again.
     pub wants_metadata: bool,
     pub metadata_failing: Option<Failing>,
@@ -234,10 +226,10 @@ impl State {
             Reset::Earliest => Some(Place::Timed(-2)),
             Reset::Latest => Some(Place::Timed(-1)),
             Reset::Refuse => {
-                self.failure = Some(Failure::Refused(format!(
+                self.failure = Some(format!(
                     "topic '{topic}' partition {partition}: {cause}, and property \
                      'auto.offset.reset' is none"
-                )));
+                ));
                 None
             }
         }

@@ -188,9 +188,10 @@ fn old_message(offset: u64, value: &str) -> Vec<u8> {
     message
 }
 
-/// No broker writes them any more, so they are put behind the others in the file that the broker reads.
+/// No broker writes them any more, so they are put behind the others in the file that the broker reads. (With
+/// librdkafka 2.12 a source stops at them and says nothing.)
 #[test]
-fn messages_of_an_old_format_are_read_by_the_other_client_from_where_they_begin() {
+fn messages_of_an_old_format_are_named_and_those_before_them_are_read() {
     long_test!();
     let Some(mut broker) = lent() else { return };
     produce(&broker, "old", 0, events(0..3));
@@ -207,19 +208,13 @@ fn messages_of_an_old_format_are_read_by_the_other_client_from_where_they_begin(
     let case = reader(&broker, "old", &format!("{SINGLE}, group.id='old'"));
     let app = fs::read_to_string(&case.app).expect("it was written");
     let by = format!("client='{}'", super::client());
-    fs::write(&case.app, app.replace(&by, "client='auto'")).expect("the folder can be written");
+    let app = app.replace(&by, "client='auto'");
+    fs::write(&case.app, app).expect("the folder can be written");
     let run = case.start();
-    eventually("all are read", || case.lines("out.csv").len() >= 6);
-    run.err_has("going on with client 'rdkafka'", 1);
-    assert_eq!(run.stop().0, Some(0));
-    assert_eq!(case.numbers("out.csv"), (0..6).collect::<Vec<u32>>());
-    // Who insists on the other client is told.
-    let insisting = app.replace(&by, "client='headwater'");
-    let insisting = insisting.replace("group.id='old'", "group.id='old-2'");
-    fs::write(&case.app, insisting).expect("the folder can be written");
-    let run = case.start();
-    run.err_has("set option 'client' to 'rdkafka' or 'auto'", 1);
+    run.err_has("messages of format v1 at offset 3", 1);
+    eventually("those before are read", || case.lines("out.csv").len() == 3);
     run.stop();
+    assert_eq!(case.numbers("out.csv"), [0, 1, 2]);
 }
 
 #[test]

@@ -76,10 +76,7 @@ pub(super) struct Produced {
 }
 
 /// The answer to a Produce, and for how long the broker wants to be left alone, in milliseconds.
-pub(super) fn produced(
-    body: &[u8],
-    version: i16,
-) -> Result<(Vec<Produced>, i32), Malformed> {
+pub(super) fn produced(body: &[u8], version: i16) -> Result<(Vec<Produced>, i32), Malformed> {
     let mut input = Input(body);
     let mut all = Vec::new();
     for _ in 0..input.count(6)? {

@@ -103,9 +103,7 @@ impl Options {
                 Duration::ZERO => Duration::MAX,
                 other => other,
             },
-            retries: first(&["retries"])
-                .and_then(number)
-                .unwrap_or(u32::MAX),
+            retries: first(&["retries"]).and_then(number).unwrap_or(u32::MAX),
             retry_pause: millis(&["retry.backoff.ms"], 100.0),
             request,
             refresh: millis(&["topic.metadata.refresh.interval.ms"], 1000.0)
@@ -151,7 +149,12 @@ mod tests {
         assert_eq!(set.packer.attributes(), 4);
         let one = [("enable.idempotence", "true"), ("acks", "1")];
         let many = [one[0], ("max.in.flight", "6")];
-        for bad in [&[("acks", "0")][..], &[("compression.type", "planted")], &one, &many] {
+        for bad in [
+            &[("acks", "0")][..],
+            &[("compression.type", "planted")],
+            &one,
+            &many,
+        ] {
             let error = made(bad).err().expect("it cannot be");
             assert!(!error.contains("planted"), "{error}");
         }
