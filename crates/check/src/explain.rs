@@ -173,10 +173,7 @@ fn stream(out: &mut String, plan: &Plan, id: StreamId, stream: &Stream, catalog:
     }
     for source in &stream.sources {
         put_line!(out, "    in: {}", transport(source, catalog));
-        let spec = catalog.connector(ConnectorKind::Source, &source.ty);
-        if let Some(said) = spec.and_then(|spec| spec.explains?(source)) {
-            put_line!(out, "      {said}");
-        }
+        explained(out, source, ConnectorKind::Source, catalog);
     }
     let receivers = receivers(plan, id);
     if !receivers.is_empty() {
@@ -184,6 +181,7 @@ fn stream(out: &mut String, plan: &Plan, id: StreamId, stream: &Stream, catalog:
     }
     for sink in &stream.sinks {
         put_line!(out, "    out: {}", transport(sink, catalog));
+        explained(out, sink, ConnectorKind::Sink, catalog);
     }
     match stream.on_error {
         OnError::Log => {}
@@ -195,6 +193,14 @@ fn stream(out: &mut String, plan: &Plan, id: StreamId, stream: &Stream, catalog:
             put_line!(out, "    failed events go to {name}");
         }
         OnError::Store => out.push_str("    failed events are kept\n"),
+    }
+}
+
+/// What a connector says of its options.
+fn explained(out: &mut String, transport: &Transport, kind: ConnectorKind, catalog: &Catalog) {
+    let spec = catalog.connector(kind, &transport.ty);
+    if let Some(said) = spec.and_then(|spec| spec.explains?(transport)) {
+        put_line!(out, "      {said}");
     }
 }
 

@@ -66,6 +66,9 @@ pub const SEEDS: &[(&str, &[&[u8]])] = &[
             // A response to Metadata 1: a broker, a topic, a partition.
             b"\x01\0\0\0\x01\0\0\0\x01\0\x01h\0\0\x23\x84\xff\xff\0\0\0\x01\0\0\0\x01\0\0\0\x01t\0\0\0\0\x01\
               \0\0\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01",
+            // What a broker says of a written batch, one record of which it refuses; and of a producer's number.
+            b"\x08\0\0\0\x01\0\x01t\0\0\0\x01\0\0\0\0\0W\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\x02\0\x02no\0\x07refused\0\0\0\x05",
+            b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\x12g\0\0",
         ],
     ),
     (

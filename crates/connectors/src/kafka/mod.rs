@@ -1,6 +1,6 @@
 //! Kafka: `@source(type='kafka')` and `@sink(type='kafka')`, the pair `kafkaMultiDC` ([`multi_dc`])
-//! and the pair that replays offsets ([`source`]), by librdkafka; the source `kafka` reads records by a
-//! client of our own ([`wire`]) where its options allow.
+//! and the pair that replays offsets ([`source`]), by librdkafka; source and sink `kafka` read and write
+//! records by a client of our own ([`wire`]) where their options allow.
 //!
 //! Promises: the order of each partition is kept; a source continues after the last record that its
 //! app has saved, and commits to its group only what is done; a lost broker is logged within
@@ -14,6 +14,7 @@
 mod epochs;
 mod multi_dc;
 mod oversized;
+mod own_sink;
 mod partitions;
 mod properties;
 mod record;
@@ -80,7 +81,7 @@ impl Connector for Kafka {
         Ok(match setup.transport.ty.as_str() {
             REPLAY_REQUEST => Box::new(ReplayRequest::new(setup)?),
             ty if is_multi_dc(ty) => Box::new(MultiDcSink::new(setup)?),
-            _ => Box::new(KafkaSink::new(setup)?),
+            _ => own_sink::chosen(setup, KafkaSink::new(setup)?)?,
         })
     }
 }

@@ -69,9 +69,7 @@ pub(super) fn verdict(error: &KafkaError, bytes: usize, request_bytes: usize) ->
 /// Why the broker will never take a record of so many bytes.
 pub(super) fn refusal(error: &KafkaError, bytes: usize) -> String {
     match error.rdkafka_error_code() {
-        Some(Code::MessageSizeTooLarge) => format!(
-            "its {bytes} bytes are more than the broker takes: raise 'max.message.bytes' of the topic"
-        ),
+        Some(Code::MessageSizeTooLarge) => too_long_there(bytes),
         _ => said(error),
     }
 }
@@ -79,12 +77,22 @@ pub(super) fn refusal(error: &KafkaError, bytes: usize) -> String {
 /// The same for one that the client does not even take.
 pub(super) fn refusal_here(error: &KafkaError, bytes: usize) -> String {
     match error.rdkafka_error_code() {
-        Some(Code::MessageSizeTooLarge) => format!(
-            "its {bytes} bytes are more than the client sends: raise property 'max.request.size' of \
-             option 'optional.configuration', and 'max.message.bytes' of the topic"
-        ),
+        Some(Code::MessageSizeTooLarge) => too_long_here(bytes),
         _ => said(error),
     }
+}
+
+pub(super) fn too_long_there(bytes: usize) -> String {
+    format!(
+        "its {bytes} bytes are more than the broker takes: raise 'max.message.bytes' of the topic"
+    )
+}
+
+pub(super) fn too_long_here(bytes: usize) -> String {
+    format!(
+        "its {bytes} bytes are more than the client sends: raise property 'max.request.size' of \
+         option 'optional.configuration', and 'max.message.bytes' of the topic"
+    )
 }
 
 /// How long the requests of several records may be.

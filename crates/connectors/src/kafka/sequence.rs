@@ -4,6 +4,7 @@
 //! (`KafkaSink.getSequencedBinaryPayloadToSend`, `KafkaConsumerThread`).
 
 use std::collections::HashMap;
+use std::io::Write as _;
 
 use connect::component::Payload;
 
@@ -90,14 +91,24 @@ fn of_bytes(bytes: &[u8]) -> Option<(&str, Payload<'_>)> {
 
 /// Writes header and payload.
 pub(super) fn write(id: &str, number: i64, payload: &[u8], is_binary: bool, out: &mut Vec<u8>) {
-    let header = format!("{id}:{number}~");
     out.clear();
+    write_header(id, number, is_binary, out);
+    out.extend_from_slice(payload);
+}
+
+/// Writes what stands before a payload.
+pub(super) fn write_header(id: &str, number: i64, is_binary: bool, out: &mut Vec<u8>) {
+    let start = out.len();
+    if is_binary {
+        out.extend_from_slice(&[0; 4]);
+    }
+    // Writing to memory cannot fail.
+    write!(out, "{id}:{number}~").ok();
     if is_binary {
         // A header is as long as an option of the app.
-        out.extend_from_slice(&(header.len() as u32).to_be_bytes());
+        let length = (out.len() - start - 4) as u32;
+        out[start..start + 4].copy_from_slice(&length.to_be_bytes());
     }
-    out.extend_from_slice(header.as_bytes());
-    out.extend_from_slice(payload);
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The `kafka` sink: one record for each payload, repeated by librdkafka until the broker has
+//! The `kafka` sink by librdkafka: one record for each payload, repeated by librdkafka until the broker has
 //! confirmed it or its time (`delivery.timeout.ms`) is over; that of a sink that waits for its
 //! destination (`on.error='WAIT'`) never is.
 //!
@@ -72,7 +72,7 @@ const ENDLESS_MILLIS: &str = "2147483647";
 /// Wait for room, and between two looks at what was confirmed, at first and at most. The client's poll
 /// spins through its last millisecond, so that short ones in a row would keep a core busy.
 pub(super) const LOOK: Duration = Duration::from_millis(1);
-const LOOK_MAX: Duration = Duration::from_millis(200);
+pub(super) const LOOK_MAX: Duration = Duration::from_millis(200);
 
 /// What is waited for comes later than it did by no more than this part of the wait.
 const LOOK_PART: u32 = 8;
@@ -91,7 +91,7 @@ pub(super) const TRANSACTION_LOOK: Duration = Duration::from_millis(500);
 
 /// A sink that closes waits for a broker that is there no longer than this, and for a transaction not
 /// that long.
-const CLOSE: Duration = Duration::from_secs(3);
+pub(super) const CLOSE: Duration = Duration::from_secs(3);
 pub(super) const CLOSE_TRANSACTION: Duration = Duration::from_secs(2);
 
 /// Longest pause between two tries of the client to reach a broker, in milliseconds; and as it is
@@ -101,14 +101,14 @@ const RECONNECT_SECONDS: u32 = 4;
 
 /// For so long a full queue of a broker that is away is waited for before the server is asked whether
 /// it is to stop, and what is on its way before records that failed are sent again.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the client has to say comes one by one: confirmations of many records, errors, statistics.
 const EVENTS_PER_LOOK: u32 = 16;
 
 /// Between two looks at the connection while nothing is sent, and the wait for the answer of a broker
 /// that is asked only whether it answers.
-const IDLE_LOOK: Duration = Duration::from_millis(400);
+pub(super) const IDLE_LOOK: Duration = Duration::from_millis(400);
 
 /// No topic can have this name: a broker that is asked about it answers, and makes none.
 pub(super) const NO_TOPIC: &str = "?";
@@ -119,12 +119,12 @@ pub(super) const POLL_EVERY: u32 = 256;
 pub(super) struct KafkaSink {
     pub(super) name: String,
     pub(super) config: ClientConfig,
-    topic: Dynamic,
-    partition: Dynamic,
-    key: Dynamic,
-    sequence: Option<Sequence>,
-    is_binary: bool,
-    is_synchronous: bool,
+    pub(super) topic: Dynamic,
+    pub(super) partition: Dynamic,
+    pub(super) key: Dynamic,
+    pub(super) sequence: Option<Sequence>,
+    pub(super) is_binary: bool,
+    pub(super) is_synchronous: bool,
     pub(super) is_transactional: bool,
     is_one_of_several: bool,
     /// Requests have several records, and are divided where one of those is refused.
@@ -132,7 +132,7 @@ pub(super) struct KafkaSink {
     /// What failed is sent again at once, and by ourselves.
     pub(super) is_to_divide: bool,
     /// Its destination is waited for (`on.error='WAIT'`), record by record.
-    waits: bool,
+    pub(super) waits: bool,
     /// Nothing was sent yet: librdkafka has no topic to ask the broker about.
     has_sent: bool,
     pub(super) producer: Option<BaseProducer<Context>>,

@@ -64,6 +64,15 @@ const CLIENT: OptionSpec = choice(
      `optional.configuration`; `auto` takes the first that can, and `headwater explain` says which.",
 )
 .test("headwater::kafka::both_clients_read_the_same_rows_of_every_codec");
+const WRITING_CLIENT: OptionSpec = choice(
+    kafka_choice::OPTION,
+    kafka_choice::CLIENTS,
+    kafka_choice::AUTO,
+    "Which client writes records: `headwater` is faster, `rdkafka` has transactions and knows every \
+     property of `optional.configuration`; `auto` takes the first that can, and `headwater explain` \
+     says which.",
+)
+.test("headwater::kafka::both_clients_write_the_same_records_in_every_codec");
 const PARTITIONS: OptionSpec = list(
     "partition.no.list",
     "Partitions to read of every topic; with it partitions are assigned, without it the group \
@@ -128,7 +137,7 @@ const SINK_PAYLOADS: &[Payload] = &[Payload::Text, Payload::Bytes, Payload::Even
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
-    explains: Some(kafka_choice::explain),
+    explains: Some(kafka_choice::explain_source),
     example: "@source(type='kafka', bootstrap.servers='localhost:9092', topic.list='trades', group.id='g',
     threading.option='single.thread', @map(type='json'))
 define stream Trades (symbol string, price double);",
@@ -159,6 +168,7 @@ define stream Trades (symbol string, price double);",
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    explains: Some(kafka_choice::explain_sink),
     example:
         "@sink(type='kafka', bootstrap.servers='localhost:9092', topic='trades', key='{{symbol}}',
     @map(type='json'))
@@ -186,6 +196,7 @@ define stream Trades (symbol string, price double);",
             "Waits for the answer of the broker to each record.",
         )
         .test("headwater::kafka::compressed_and_synchronous_records_arrive"),
+        WRITING_CLIENT,
         WRITE_PROPERTIES,
     ],
     addresses: &[("bootstrap.servers", 9092)],

@@ -9,7 +9,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::super::properties::Properties;
 use super::super::record::Placed;
-use super::super::wire::{Config, Failure, Spoilt, Start, Step, Wire};
+use super::super::wire::{Config, Spoilt, Start, Step, Wire};
 use super::member::Member;
 use super::reading::TURN;
 use super::{KafkaSource, choice};
@@ -35,8 +35,6 @@ pub(super) struct Own {
     config: Arc<Config>,
     network: Arc<Network>,
     arrivals: Arc<Arrivals>,
-    /// Where it cannot, the other client may go on.
-    is_auto: bool,
     told_at: Instant,
 }
 
@@ -49,7 +47,8 @@ impl Own {
         optional: &str,
         properties: &Properties,
     ) -> Result<Option<Own>, Error> {
-        let choice = choice::choose(client, optional).map_err(|why| settings.refused(why))?;
+        let choice = choice::choose(choice::Side::Source, client, optional)
+            .map_err(|why| settings.refused(why))?;
         if !choice.is_own {
             tracing::debug!(why = choice.why, "records are read by client 'rdkafka'");
             return Ok(None);
@@ -66,7 +65,6 @@ impl Own {
             config: Arc::new(config),
             network: environment.network(),
             arrivals: environment.shared.get(),
-            is_auto: choice.is_auto,
             told_at: Instant::now(),
         }))
     }
@@ -137,7 +135,7 @@ impl KafkaSource {
             return Ok(Room::More);
         };
         if let Some(failure) = wire.failure() {
-            return Err(self.wire_failed(failure));
+            return Err(Error::failed("reading from Kafka", failure));
         }
         while *taken < TURN {
             let Some((index, step)) = wire.next() else {
@@ -178,23 +176,6 @@ impl KafkaSource {
                       written again";
         link.reject(Rejected::new("", cause, remedy));
         Room::More
-    }
-
-    /// What ends the own client.
-    fn wire_failed(&mut self, failure: Failure) -> Error {
-        let action = "reading from Kafka";
-        match failure {
-            Failure::Refused(cause) => Error::failed(action, cause),
-            Failure::Old(cause) if self.own.as_ref().is_some_and(|own| own.is_auto) => {
-                tracing::warn!(cause, "going on with client 'rdkafka'");
-                self.own = None;
-                self.unavailable(cause)
-            }
-            Failure::Old(cause) => Error::failed(
-                action,
-                format!("{cause}: set option 'client' to 'rdkafka' or 'auto'"),
-            ),
-        }
     }
 
     /// Adds how far the partitions of a client are, once in a while.

@@ -13,11 +13,11 @@ use bytes::Bytes;
 use super::codec::Codec;
 
 /// Bytes before the length of a batch ends, and of its whole header.
-const LENGTH_END: usize = 12;
-const HEADER: usize = 61;
+pub(super) const LENGTH_END: usize = 12;
+pub(super) const HEADER: usize = 61;
 
 /// Where the sum begins to count.
-const SUMMED: usize = 21;
+pub(super) const SUMMED: usize = 21;
 
 const APPEND_TIME: i16 = 1 << 3;
 const TRANSACTIONAL: i16 = 1 << 4;
@@ -175,11 +175,11 @@ struct Open {
 
 /// Where the parts of a record lie.
 #[derive(Default)]
-struct Spans {
+pub(super) struct Spans {
     offset: i64,
-    time: i64,
-    key: Option<Range<usize>>,
-    value: Option<Range<usize>>,
+    pub time: i64,
+    pub key: Option<Range<usize>>,
+    pub value: Option<Range<usize>>,
     headers: Range<usize>,
 }
 
@@ -381,7 +381,7 @@ fn counted(bytes: &[u8], at: &mut usize) -> Option<Option<Range<usize>>> {
 
 /// The parts of the record at a place, behind which that goes.
 #[inline]
-fn spans(bytes: &[u8], at: &mut usize) -> Option<Spans> {
+pub(super) fn spans(bytes: &[u8], at: &mut usize) -> Option<Spans> {
     let length = usize::try_from(varint(bytes, at)?).ok()?;
     let end = at.checked_add(length).filter(|end| *end <= bytes.len())?;
     let bytes = &bytes[..end];

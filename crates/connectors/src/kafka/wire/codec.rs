@@ -2,7 +2,7 @@
 //!
 //! Promises: what is unpacked is never longer than the caller allows, however the bytes claim to be long.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 /// A batch says in three bits how it is packed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +32,18 @@ impl Codec {
         })
     }
 
+    /// As properties name it.
+    pub fn named(name: &str) -> Option<Codec> {
+        Some(match name {
+            "none" => Codec::None,
+            "gzip" => Codec::Gzip,
+            "snappy" => Codec::Snappy,
+            "lz4" => Codec::Lz4,
+            "zstd" => Codec::Zstd,
+            _ => return None,
+        })
+    }
+
     /// Unpacks into `out`, which is emptied first.
     ///
     /// # Errors
@@ -46,6 +58,76 @@ impl Codec {
             Codec::Zstd => {
                 let decoder = zstd::Decoder::with_buffer(packed).map_err(said)?;
                 read(decoder, max, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a writer packs its batches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Packer {
+    codec: Codec,
+    /// The codec's own where there is none.
+    level: Option<u32>,
+}
+
+impl Packer {
+    pub fn new(codec: Codec, level: Option<i32>) -> Packer {
+        let level = level.and_then(|level| u32::try_from(level).ok());
+        Packer { codec, level }
+    }
+
+    pub fn is_none(self) -> bool {
+        self.codec == Codec::None
+    }
+
+    /// What a batch says of its codec.
+    pub fn attributes(self) -> i16 {
+        self.codec as i16
+    }
+
+    /// Appends the packed bytes, as librdkafka packs them: Snappy without the streams of Java, LZ4 in
+    /// frames of blocks that do not refer to each other.
+    ///
+    /// # Errors
+    /// The codec's library cannot.
+    pub fn pack(self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        match self.codec {
+            Codec::None => out.extend_from_slice(plain),
+            Codec::Gzip => {
+                let level = self
+                    .level
+                    .map_or_else(flate2::Compression::default, |level| {
+                        flate2::Compression::new(level.min(9))
+                    });
+                let mut encoder = flate2::write::GzEncoder::new(out, level);
+                encoder.write_all(plain).map_err(said)?;
+                encoder.finish().map_err(said)?;
+            }
+            Codec::Snappy => {
+                let start = out.len();
+                out.resize(start + snap::raw::max_compress_len(plain.len()), 0);
+                let mut encoder = snap::raw::Encoder::new();
+                let packed = encoder.compress(plain, &mut out[start..]);
+                let packed = packed.map_err(|error| error.to_string())?;
+                out.truncate(start + packed);
+            }
+            Codec::Lz4 => {
+                let info = lz4_flex::frame::FrameInfo::new()
+                    .block_mode(lz4_flex::frame::BlockMode::Independent)
+                    .block_size(lz4_flex::frame::BlockSize::Max64KB);
+                let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, out);
+                encoder.write_all(plain).map_err(said)?;
+                encoder.finish().map_err(|error| error.to_string())?;
+            }
+            Codec::Zstd => {
+                let level = self.level.map_or(zstd::DEFAULT_COMPRESSION_LEVEL, |level| {
+                    i32::try_from(level).unwrap_or(zstd::DEFAULT_COMPRESSION_LEVEL)
+                });
+                let mut encoder = zstd::Encoder::new(out, level).map_err(said)?;
+                encoder.write_all(plain).map_err(said)?;
+                encoder.finish().map_err(said)?;
             }
         }
         Ok(())
@@ -96,29 +178,13 @@ fn snappy_block(block: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), Strin
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
     use super::*;
 
     fn packed(codec: Codec, text: &[u8]) -> Vec<u8> {
-        match codec {
-            Codec::None => text.to_vec(),
-            Codec::Gzip => {
-                let mut encoder =
-                    flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-                encoder.write_all(text).expect("memory");
-                encoder.finish().expect("memory")
-            }
-            Codec::Snappy => snap::raw::Encoder::new()
-                .compress_vec(text)
-                .expect("memory"),
-            Codec::Lz4 => {
-                let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
-                encoder.write_all(text).expect("memory");
-                encoder.finish().expect("memory")
-            }
-            Codec::Zstd => zstd::encode_all(text, 1).expect("memory"),
-        }
+        let mut out = Vec::new();
+        let packer = Packer::new(codec, None);
+        packer.pack(text, &mut out).expect("memory");
+        out
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! A connection to a broker: TLS, versions, login, and one request after the other.
+//! A connection to a broker: TLS, versions, login, and one request after the other; a writer has several
+//! on their way.
 //!
 //! Promises: no response is longer than the client allows, and its bytes are held in the server's
 //! budget before there is room for them; a broker that has said nothing for a while is known by its
 //! [`Pulse`]. Never: a request that is sent twice.
 
+use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -51,6 +53,12 @@ impl Pulse {
         self.since.store(0, Ordering::Relaxed);
     }
 
+    /// How it is said that it has owed an answer for too long.
+    pub fn quiet(&self, silent: Duration) -> Option<String> {
+        let silence = self.silence().filter(|silence| *silence >= silent)?;
+        Some(format!("has not answered for {} s", silence.as_secs()))
+    }
+
     /// For how long it has been silent, where it owes an answer.
     pub fn silence(&self) -> Option<Duration> {
         let since = self.since.load(Ordering::Relaxed);
@@ -73,6 +81,16 @@ pub(super) struct Connection {
     pulse: Arc<Pulse>,
     versions: Versions,
     correlation: i32,
+    /// Bytes of responses to requests that several are on their way of, and how many those are.
+    arrived: BytesMut,
+    owed: usize,
+}
+
+/// A connection that is given up owes nothing.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.pulse.rest();
+    }
 }
 
 impl Connection {
@@ -95,6 +113,8 @@ impl Connection {
             pulse: Arc::clone(pulse),
             versions: Versions::default(),
             correlation: 0,
+            arrived: BytesMut::new(),
+            owed: 0,
         };
         let body = connection
             .exchange(Api::Versions, 0, |_, _| {}, None)
@@ -145,6 +165,83 @@ impl Connection {
         let version = self.versions.of(api).map_err(|Malformed(cause)| cause)?;
         let body = self.exchange(api, version, put, account).await?;
         Ok((body, version))
+    }
+
+    // ---- several requests on their way ----
+
+    /// The header of the next request that is sent by [`Connection::send`], and its version.
+    ///
+    /// # Errors
+    /// The broker speaks no version of it that is spoken here.
+    pub fn begin(&mut self, api: Api) -> Result<(Vec<u8>, i16), String> {
+        let version = self.versions.of(api).map_err(|Malformed(cause)| cause)?;
+        self.correlation = self.correlation.wrapping_add(1);
+        let header = message::begin(api, version, self.correlation, &self.config.client);
+        Ok((header, version))
+    }
+
+    /// The number of the last request that was begun, by which its answer is known.
+    pub fn correlation(&self) -> i32 {
+        self.correlation
+    }
+
+    /// Writes a whole request, which lies in pieces. Its answer comes by [`Connection::answer`].
+    ///
+    /// # Errors
+    /// The connection is of no more use.
+    pub async fn send(&mut self, mut pieces: &mut [IoSlice<'_>]) -> Result<(), String> {
+        if self.owed == 0 {
+            self.pulse.beat();
+        }
+        self.owed += 1;
+        IoSlice::advance_slices(&mut pieces, 0);
+        while !pieces.is_empty() {
+            let writing = self.line.write_vectored(pieces);
+            let written = tokio::time::timeout(self.config.answer, writing).await;
+            let written = written.unwrap_or_else(|_| Err(unanswered(self.config.answer)));
+            match written.map_err(|error| chain(&error))? {
+                0 => return Err("it closed the connection".to_owned()),
+                written => IoSlice::advance_slices(&mut pieces, written),
+            }
+        }
+        // What TLS has kept back.
+        self.line.flush().await.map_err(|error| chain(&error))
+    }
+
+    /// The next response and the number of its request. A call that is dropped takes nothing with it.
+    ///
+    /// # Errors
+    /// The connection is of no more use.
+    pub async fn answer(&mut self) -> Result<(i32, Bytes), String> {
+        loop {
+            if let Some(length) = self.arrived.first_chunk().copied() {
+                let length = usize::try_from(i32::from_be_bytes(length)).ok();
+                let length = length.filter(|length| (4..=WORDS_MAX).contains(length));
+                let length = length.ok_or("it answers with a length that is no response")?;
+                if self.arrived.len() >= 4 + length {
+                    let mut response = self.arrived.split_to(4 + length);
+                    let head = response.split_to(8);
+                    let number = head.last_chunk().copied();
+                    if self.owed == 0 {
+                        return Err("it answers a request that was not sent".to_owned());
+                    }
+                    self.owed -= 1;
+                    match self.owed {
+                        0 => self.pulse.rest(),
+                        _ => self.pulse.beat(),
+                    }
+                    let number = number.map_or(0, i32::from_be_bytes);
+                    return Ok((number, response.freeze()));
+                }
+            }
+            let read = self.line.read_buf(&mut self.arrived).await;
+            if read.map_err(|error| chain(&error))? == 0 {
+                return Err("it closed the connection".to_owned());
+            }
+            if self.owed > 0 {
+                self.pulse.beat();
+            }
+        }
     }
 
     async fn exchange(

@@ -1,7 +1,8 @@
 //! Fetching from one broker: all partitions that it leads, in one request after the other.
 //!
 //! The next request goes out as soon as a response is here; its records are decoded meanwhile, by the
-//! thread of the source. Here only the heads of batches are looked at, for the next offset.
+//! thread of the source. Here only the heads of batches are looked at, for the next offset. In a fetch session a
+//! request names only what has changed since the one before.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,8 +13,8 @@ use tokio::time::{sleep_until, timeout};
 
 use super::batch;
 use super::connection::Connection;
-use super::message::{self, Api, Fetched, Malformed, Wish, code, said};
-use super::state::{Failing, Failure, Key, Place, Shared, State, Waiting};
+use super::message::{self, Api, FetchAnswer, Fetched, Malformed, Session, Wish, code, said};
+use super::state::{Failing, Key, Place, Shared, State, Waiting};
 use connect::arrivals::Account;
 
 /// Pause of a partition whose leader is asked for, or whose broker says that it has trouble.
@@ -28,6 +29,42 @@ struct Asked {
     version: u64,
     at: i64,
     epoch: i32,
+    /// What the broker was told of it.
+    told: Option<(u64, i64, i32)>,
+}
+
+/// The fetch session of a connection.
+struct Told {
+    session: Session,
+    /// Tells it from other sessions.
+    number: u64,
+    /// Partitions that the broker knows of.
+    parts: usize,
+}
+
+impl Told {
+    const NOTHING: Told = Told {
+        session: Session::NEW,
+        number: 0,
+        parts: 0,
+    };
+
+    /// Prepares a request for these. A partition that is not asked for any more is forgotten with its
+    /// session.
+    fn begin(&mut self, asked: &[Asked], number: impl FnOnce() -> u64) {
+        let is_of_it = |one: &&Asked| one.told.is_some_and(|(number, ..)| number == self.number);
+        if asked.iter().filter(is_of_it).count() != self.parts {
+            self.session.epoch = 0;
+        }
+        if self.session.is_new() {
+            self.number = number();
+        }
+    }
+
+    /// Must a request name it?
+    fn is_news(&self, one: &Asked) -> bool {
+        one.told != Some((self.number, one.at, one.epoch))
+    }
 }
 
 enum Next {
@@ -43,6 +80,7 @@ enum Next {
 pub(super) async fn run(shared: Arc<Shared>, id: i32, mut changes: watch::Receiver<u64>) {
     let mut connection: Option<Connection> = None;
     let mut failing: Option<Failing> = None;
+    let mut told = Told::NOTHING;
     let mut turn = 0;
     loop {
         changes.mark_unchanged();
@@ -88,13 +126,13 @@ pub(super) async fn run(shared: Arc<Shared>, id: i32, mut changes: watch::Receiv
             };
             match is_list {
                 true => list(&shared, connection, &asked).await,
-                false => fetch(&shared, connection, &asked).await,
+                false => fetch(&shared, connection, &asked, &mut told).await,
             }
         };
         match exchanged.await {
             Ok(()) => failing = None,
             Err(cause) => {
-                connection = None;
+                (connection, told) = (None, Told::NOTHING);
                 let pause = shared.failed(&mut failing, cause);
                 {
                     let mut state = shared.lock();
@@ -114,8 +152,8 @@ pub(super) async fn run(shared: Arc<Shared>, id: i32, mut changes: watch::Receiv
     }
 }
 
-fn wishes(asked: &[Asked]) -> Vec<Wish<'_>> {
-    let wish = asked.iter().map(|one| Wish {
+fn wishes<'a>(asked: impl IntoIterator<Item = &'a Asked>) -> Vec<Wish<'a>> {
+    let wish = asked.into_iter().map(|one| Wish {
         topic: &one.key.0,
         partition: one.key.1,
         at: one.at,
@@ -132,10 +170,13 @@ async fn list(shared: &Shared, connection: &mut Connection, asked: &[Asked]) -> 
     let (body, version) = connection.ask(Api::ListOffsets, put, None).await?;
     let all = message::listed(&body, version).map_err(|Malformed(cause)| cause)?;
     let mut state = shared.lock();
+    let mut behind = 0;
     for listed in all {
-        let Some(one) = find(asked, &listed.topic, listed.partition) else {
+        let Some(at) = find(asked, behind, &listed.topic, listed.partition) else {
             continue;
         };
+        behind = at + 1;
+        let one = &asked[at];
         match listed.error {
             code::NONE => {
                 if let Some(part) = state.part(one) {
@@ -152,20 +193,42 @@ async fn fetch(
     shared: &Shared,
     connection: &mut Connection,
     asked: &[Asked],
+    told: &mut Told,
 ) -> Result<(), String> {
     let bounds = shared.bounds();
-    let put = |out: &mut Vec<u8>, version| message::fetch(out, version, bounds, &wishes(asked));
+    told.begin(asked, || shared.lock().number());
+    let news = || asked.iter().filter(|one| told.is_news(one));
+    let put = |out: &mut Vec<u8>, version| {
+        message::fetch(out, version, bounds, told.session, &wishes(news()));
+    };
     let mut account = shared.arrivals.open();
     let (body, version) = connection.ask(Api::Fetch, put, Some(&mut account)).await?;
-    let all = message::fetched(&body, version, bounds.is_committed);
-    let all = all.map_err(|Malformed(cause)| cause)?;
+    let answer = message::fetched(&body, version, bounds.is_committed);
+    let all = match answer.map_err(|Malformed(cause)| cause)? {
+        FetchAnswer::Parts(session, all) => {
+            let mut state = shared.lock();
+            for one in news() {
+                if let Some(part) = state.part(one) {
+                    part.told = Some((told.number, one.at, one.epoch));
+                }
+            }
+            told.parts = asked.len();
+            told.session = told.session.next(session);
+            all
+        }
+        FetchAnswer::NoSession => {
+            *told = Told::NOTHING;
+            return Ok(());
+        }
+    };
     let account = Arc::new(account);
-    let mut has_news = false;
+    let (mut has_news, mut behind) = (false, 0);
     for fetched in all {
-        let Some(one) = find(asked, &fetched.topic, fetched.partition) else {
+        let Some(at) = find(asked, behind, &fetched.topic, fetched.partition) else {
             continue;
         };
-        has_news |= take(shared, one, fetched, &account)?;
+        behind = at + 1;
+        has_news |= take(shared, &asked[at], fetched, &account)?;
     }
     if has_news {
         shared.waker.wake();
@@ -173,10 +236,12 @@ async fn fetch(
     Ok(())
 }
 
-fn find<'a>(asked: &'a [Asked], topic: &str, partition: i32) -> Option<&'a Asked> {
-    asked
-        .iter()
-        .find(|one| one.key.1 == partition && *one.key.0 == *topic)
+/// Which of them it is: mostly one behind that of the one before.
+fn find(asked: &[Asked], from: usize, topic: &str, partition: i32) -> Option<usize> {
+    let is_it = |one: &Asked| one.key.1 == partition && *one.key.0 == *topic;
+    let from = from.min(asked.len());
+    let behind = asked[from..].iter().position(is_it).map(|at| from + at);
+    behind.or_else(|| asked[..from].iter().position(is_it))
 }
 
 /// Takes what came of one partition; is that anything for the source?
@@ -212,11 +277,12 @@ fn take(
     let has_news = part.end != end || whole.next.is_some();
     part.end = end;
     if let Some(magic) = whole.old.filter(|_| whole.bytes == 0) {
-        state.failure = Some(Failure::Old(format!(
+        state.failure = Some(format!(
             "topic '{topic}' partition {partition} has messages of format v{magic} at offset {}, \
-             written before Kafka 0.11, which client 'rdkafka' alone reads",
+             written before Kafka 0.11, which no client here reads: have them written again, or begin \
+             behind them (option 'topic.offsets.map')",
             one.at
-        )));
+        ));
         return Ok(true);
     }
     let Some(next) = whole.next else {
@@ -264,6 +330,7 @@ impl State {
                 version: part.version,
                 at,
                 epoch: part.epoch,
+                told: part.told,
             };
             match part.place {
                 Place::Timed(time) => list.push(asked(time)),
@@ -317,10 +384,7 @@ impl State {
                 }
             }
             code::TOPIC_AUTHORIZATION_FAILED | code::CLUSTER_AUTHORIZATION_FAILED => {
-                self.failure = Some(Failure::Refused(format!(
-                    "topic '{topic}': {}",
-                    said(error)
-                )));
+                self.failure = Some(format!("topic '{topic}': {}", said(error)));
                 shared.waker.wake();
             }
             code::NOT_LEADER

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::connection::Connection;
 use super::fetch;
 use super::message::{self, Api, Broker, Leader, Malformed, Metadata, code, said};
-use super::state::{Failing, Failure, Node, Shared, State};
+use super::state::{Failing, Node, Shared, State};
 
 /// Pause before leaders are asked for that were just missing, and of a topic that is not there.
 const MISSING: Duration = Duration::from_millis(100);
@@ -88,7 +88,7 @@ async fn ask(
     let pulse = Arc::clone(&shared.lock().metadata_pulse);
     let mut connection = Connection::open(&shared.config, (host, *port), &pulse).await?;
     let names: Vec<&str> = topics.iter().map(|topic| &**topic).collect();
-    let put = |out: &mut Vec<u8>, version| message::metadata(out, version, &names);
+    let put = |out: &mut Vec<u8>, version| message::metadata(out, version, &names, false);
     let (body, version) = connection.ask(Api::Metadata, put, None).await?;
     Metadata::decode(&body, version).map_err(|Malformed(cause)| cause.to_owned())
 }
@@ -122,10 +122,7 @@ impl State {
         for (topic, error) in metadata.refused {
             match error {
                 code::TOPIC_AUTHORIZATION_FAILED | code::CLUSTER_AUTHORIZATION_FAILED => {
-                    self.failure = Some(Failure::Refused(format!(
-                        "topic '{topic}': {}",
-                        said(error)
-                    )));
+                    self.failure = Some(format!("topic '{topic}': {}", said(error)));
                 }
                 _ => {
                     let of_topic = self

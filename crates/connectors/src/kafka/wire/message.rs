@@ -1,4 +1,5 @@
-//! The requests that a reader of partitions sends, and the responses to them.
+//! The requests that a reader of partitions sends, and the responses to them; what a writer sends
+//! besides is in [`super::produce`].
 //!
 //! Only versions without tagged fields are spoken, which every broker from 0.11 to 4.x has: Fetch 4 to
 //! 11, ListOffsets 1 to 5, Metadata 1 to 8, SaslHandshake 1, SaslAuthenticate 0, ApiVersions 0. Promises:
@@ -17,11 +18,13 @@ const ENTRIES_MAX: usize = 1_000_000;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(i16)]
 pub(super) enum Api {
+    Produce = 0,
     Fetch = 1,
     ListOffsets = 2,
     Metadata = 3,
     SaslHandshake = 17,
     Versions = 18,
+    InitProducerId = 22,
     SaslAuthenticate = 36,
 }
 
@@ -29,10 +32,12 @@ impl Api {
     /// The versions that are spoken here.
     const fn spoken(self) -> (i16, i16) {
         match self {
+            Api::Produce => (3, 8),
             Api::Fetch => (4, 11),
             Api::ListOffsets => (1, 5),
             Api::Metadata => (1, 8),
             Api::SaslHandshake => (1, 1),
+            Api::InitProducerId => (0, 1),
             Api::Versions | Api::SaslAuthenticate => (0, 0),
         }
     }
@@ -42,16 +47,31 @@ impl Api {
 pub(super) mod code {
     pub const NONE: i16 = 0;
     pub const OFFSET_OUT_OF_RANGE: i16 = 1;
+    pub const CORRUPT_MESSAGE: i16 = 2;
     pub const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
     pub const LEADER_NOT_AVAILABLE: i16 = 5;
     pub const NOT_LEADER: i16 = 6;
+    pub const REQUEST_TIMED_OUT: i16 = 7;
     pub const REPLICA_NOT_AVAILABLE: i16 = 9;
+    pub const MESSAGE_TOO_LARGE: i16 = 10;
+    pub const NETWORK: i16 = 13;
+    pub const INVALID_TOPIC: i16 = 17;
+    pub const RECORD_LIST_TOO_LARGE: i16 = 18;
+    pub const NOT_ENOUGH_REPLICAS: i16 = 19;
+    pub const NOT_ENOUGH_REPLICAS_AFTER_APPEND: i16 = 20;
     pub const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
     pub const CLUSTER_AUTHORIZATION_FAILED: i16 = 31;
+    pub const OUT_OF_ORDER_SEQUENCE: i16 = 45;
+    pub const DUPLICATE_SEQUENCE: i16 = 46;
+    pub const INVALID_PRODUCER_EPOCH: i16 = 47;
     pub const STORAGE: i16 = 56;
+    pub const UNKNOWN_PRODUCER_ID: i16 = 59;
+    pub const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
+    pub const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
     pub const FENCED_LEADER_EPOCH: i16 = 74;
     pub const UNKNOWN_LEADER_EPOCH: i16 = 75;
     pub const OFFSET_NOT_AVAILABLE: i16 = 78;
+    pub const INVALID_RECORD: i16 = 87;
 }
 
 /// A number in words, as brokers document it.
@@ -59,20 +79,32 @@ pub(super) fn said(number: i16) -> String {
     let text = match number {
         -1 => "the broker had an unexpected error",
         code::OFFSET_OUT_OF_RANGE => "the offset is out of range",
-        2 => "the broker found a record that is corrupt",
+        code::CORRUPT_MESSAGE => "the broker found a record that is corrupt",
         code::UNKNOWN_TOPIC_OR_PARTITION => "the topic or partition does not exist",
         code::LEADER_NOT_AVAILABLE => "the partition has no leader now",
         code::NOT_LEADER => "the broker is not the leader of the partition",
-        7 => "the broker's request timed out",
+        code::REQUEST_TIMED_OUT => "the broker's request timed out",
         code::REPLICA_NOT_AVAILABLE => "the replica is not available",
-        code::TOPIC_AUTHORIZATION_FAILED => "not authorized to read the topic",
+        code::MESSAGE_TOO_LARGE | code::RECORD_LIST_TOO_LARGE => {
+            "the broker takes no record that long"
+        }
+        code::INVALID_TOPIC => "the topic has a name that it cannot have",
+        code::NOT_ENOUGH_REPLICAS | code::NOT_ENOUGH_REPLICAS_AFTER_APPEND => {
+            "fewer replicas are in sync than min.insync.replicas asks for"
+        }
+        code::TOPIC_AUTHORIZATION_FAILED => "not authorized for the topic",
         code::CLUSTER_AUTHORIZATION_FAILED => "not authorized for the cluster",
         33 => "the broker does not know the SASL mechanism",
         34 => "the broker is in another state of the login",
         35 => "the broker does not speak this version of the protocol",
+        32 => "the broker does not take the time of a record",
+        43 | 76 => "the topic or the broker does not take this codec or format",
+        code::OUT_OF_ORDER_SEQUENCE => "records before these are missing at the broker",
+        code::UNKNOWN_PRODUCER_ID => "the broker does not know the producer any more",
         code::STORAGE => "the broker cannot read its disk",
         58 => "the broker refused the login",
         code::FENCED_LEADER_EPOCH | code::UNKNOWN_LEADER_EPOCH => "the leader has changed",
+        code::INVALID_RECORD => "the broker found a record that the topic does not take",
         code::OFFSET_NOT_AVAILABLE => "the leader does not know the end of the partition yet",
         _ => return format!("the broker answered with error {number}"),
     };
@@ -146,18 +178,18 @@ pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-fn put_count(out: &mut Vec<u8>, count: usize) {
+pub(super) fn put_count(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(&(count as u32).to_be_bytes());
 }
 
-/// Asks for brokers, and for the leaders of topics; makes no topic.
-pub(super) fn metadata(out: &mut Vec<u8>, version: i16, topics: &[&str]) {
+/// Asks for brokers, and for the leaders of topics; `makes_topics` where they are not there.
+pub(super) fn metadata(out: &mut Vec<u8>, version: i16, topics: &[&str], makes_topics: bool) {
     put_count(out, topics.len());
     for topic in topics {
         put_text(out, topic);
     }
     if version >= 4 {
-        out.push(0); // allow_auto_topic_creation
+        out.push(u8::from(makes_topics)); // allow_auto_topic_creation
     }
     if version >= 8 {
         out.extend_from_slice(&[0, 0]); // include_…_authorized_operations
@@ -202,16 +234,50 @@ fn by_topic<'a>(
     }
 }
 
-pub(super) fn fetch(out: &mut Vec<u8>, version: i16, bounds: Bounds, wishes: &[Wish<'_>]) {
+/// A fetch session of a broker (KIP-227): it remembers what it was asked for, so that a request names only
+/// what has changed, and a response only partitions that have something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Session {
+    /// 0: the request, which names everything, asks for one.
+    pub id: i32,
+    pub epoch: i32,
+}
+
+impl Session {
+    pub const NEW: Session = Session { id: 0, epoch: 0 };
+
+    /// That of the request behind one that was answered by this id.
+    pub fn next(self, id: i32) -> Session {
+        match id {
+            // The broker has no room for one.
+            0 => Session::NEW,
+            id => Session {
+                id,
+                epoch: self.epoch.checked_add(1).unwrap_or(1),
+            },
+        }
+    }
+
+    pub fn is_new(self) -> bool {
+        self.epoch == 0
+    }
+}
+
+pub(super) fn fetch(
+    out: &mut Vec<u8>,
+    version: i16,
+    bounds: Bounds,
+    session: Session,
+    wishes: &[Wish<'_>],
+) {
     out.extend_from_slice(&(-1i32).to_be_bytes()); // replica_id: a consumer
     for number in [bounds.wait_millis, bounds.bytes_min, bounds.bytes_max] {
         out.extend_from_slice(&number.to_be_bytes());
     }
     out.push(u8::from(bounds.is_committed));
     if version >= 7 {
-        // Without a session.
-        out.extend_from_slice(&0i32.to_be_bytes());
-        out.extend_from_slice(&(-1i32).to_be_bytes());
+        out.extend_from_slice(&session.id.to_be_bytes());
+        out.extend_from_slice(&session.epoch.to_be_bytes());
     }
     by_topic(out, wishes, |out, wish| {
         out.extend_from_slice(&wish.partition.to_be_bytes());
@@ -384,19 +450,32 @@ pub(super) struct Fetched {
     pub records: Bytes,
 }
 
+/// The answer to a fetch.
+#[derive(Debug)]
+pub(super) enum FetchAnswer {
+    /// Of the session with this id; 0 where there is none.
+    Parts(i32, Vec<Fetched>),
+    /// The broker knows the session no more.
+    NoSession,
+}
+
 pub(super) fn fetched(
     body: &Bytes,
     version: i16,
     is_committed: bool,
-) -> Result<Vec<Fetched>, Malformed> {
+) -> Result<FetchAnswer, Malformed> {
     let mut input = Input(body);
     input.i32()?; // throttle_time_ms
+    let mut session = 0;
     if version >= 7 {
-        let error = input.i16()?;
-        if error != code::NONE {
-            return Err(Malformed("the broker refused the fetch as a whole"));
+        match input.i16()? {
+            code::NONE => {}
+            code::FETCH_SESSION_ID_NOT_FOUND | code::INVALID_FETCH_SESSION_EPOCH => {
+                return Ok(FetchAnswer::NoSession);
+            }
+            _ => return Err(Malformed("the broker refused the fetch as a whole")),
         }
-        input.i32()?; // session_id
+        session = input.i32()?;
     }
     let mut all = Vec::new();
     for _ in 0..input.count(6)? {
@@ -428,7 +507,7 @@ pub(super) fn fetched(
             });
         }
     }
-    Ok(all)
+    Ok(FetchAnswer::Parts(session, all))
 }
 
 /// The mechanisms that a broker knows, where it does not know the one that was asked for.
@@ -487,12 +566,12 @@ impl<'a> Input<'a> {
         Ok(i32::from_be_bytes(self.array()?))
     }
 
-    fn i64(&mut self) -> Result<i64, Malformed> {
+    pub fn i64(&mut self) -> Result<i64, Malformed> {
         Ok(i64::from_be_bytes(self.array()?))
     }
 
     /// Length of a list whose entries have at least so many bytes.
-    fn count(&mut self, least: usize) -> Result<usize, Malformed> {
+    pub fn count(&mut self, least: usize) -> Result<usize, Malformed> {
         let count = usize::try_from(self.i32()?).map_err(|_| NEGATIVE)?;
         match count <= ENTRIES_MAX && count.saturating_mul(least) <= self.0.len() {
             true => Ok(count),
@@ -501,14 +580,14 @@ impl<'a> Input<'a> {
     }
 
     /// As [`Input::count`], of a list that may be missing.
-    fn optional_count(&mut self, least: usize) -> Result<usize, Malformed> {
+    pub fn optional_count(&mut self, least: usize) -> Result<usize, Malformed> {
         match self.0.get(..4) {
             Some([255, 255, 255, 255]) => self.i32().map(|_| 0),
             _ => self.count(least),
         }
     }
 
-    fn optional_text(&mut self) -> Result<Option<&'a str>, Malformed> {
+    pub fn optional_text(&mut self) -> Result<Option<&'a str>, Malformed> {
         let length = self.i16()?;
         if length == -1 {
             return Ok(None);
@@ -518,7 +597,7 @@ impl<'a> Input<'a> {
         Ok(Some(text))
     }
 
-    fn text(&mut self) -> Result<&'a str, Malformed> {
+    pub fn text(&mut self) -> Result<&'a str, Malformed> {
         self.optional_text()?.ok_or(Malformed("a name is missing"))
     }
 }
@@ -557,7 +636,10 @@ mod tests {
         );
         let body = Bytes::from(body);
         for (is_committed, end) in [(true, 40), (false, 50)] {
-            let all = fetched(&body, 11, is_committed).expect("it is whole");
+            let answer = fetched(&body, 11, is_committed).expect("it is whole");
+            let FetchAnswer::Parts(0, all) = answer else {
+                panic!("{answer:?}");
+            };
             let one = &all[0];
             assert_eq!((one.topic.as_str(), one.partition, one.end), ("t", 7, end));
             assert_eq!(
@@ -572,6 +654,23 @@ mod tests {
         let mut hostile = body.to_vec();
         hostile[10..14].copy_from_slice(&i32::MAX.to_be_bytes());
         assert_eq!(fetched(&Bytes::from(hostile), 11, true).err(), Some(SHORT));
+    }
+
+    #[test]
+    fn a_session_goes_on_until_the_broker_has_forgotten_it() {
+        let session = Session::NEW.next(7);
+        assert_eq!(session, Session { id: 7, epoch: 1 });
+        assert!(!session.is_new() && session.next(0).is_new());
+        let last = Session {
+            epoch: i32::MAX,
+            ..session
+        };
+        assert_eq!(last.next(7).epoch, 1);
+        for code in [70u8, 71] {
+            let body = Bytes::copy_from_slice(&[0, 0, 0, 0, 0, code, 0, 0, 0, 0]);
+            let answer = fetched(&body, 11, true);
+            assert!(matches!(answer, Ok(FetchAnswer::NoSession)), "{answer:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The own client for reading: fetches record batches from the leaders of partitions, and gives their
-//! records where they lie.
+//! The own client. For reading it fetches record batches from the leaders of partitions, and gives their
+//! records where they lie; writing is in [`produce`].
 //!
 //! ```text
 //! leaders   asks for metadata, starts a fetcher per broker     ┐ tasks on the threads
@@ -8,7 +8,7 @@
 //! Wire      the source's handle: unpacks and decodes, record by record
 //! ```
 //!
-//! Groups, commits, transactions and writing are librdkafka's; this client is told which partitions to
+//! Groups, commits and transactions are librdkafka's; this client is told which partitions to
 //! read, and where they begin. Promises: each partition comes in order, without gaps, from where it was
 //! told to; what waits is bounded per partition, per source and by the server's budget; a broker that
 //! is away or silent is known within seconds, and asked again after growing pauses.
@@ -20,12 +20,14 @@ mod connection;
 mod fetch;
 mod leaders;
 mod message;
+mod produce;
 mod sasl;
 mod state;
 
 pub(super) use batch::{Record, Spoilt, Step};
 pub(super) use config::Config;
-pub(super) use state::{Failure, Start};
+pub(super) use produce::{Appended, Failed, Options, Outgoing, Producer, Why};
+pub(super) use state::Start;
 
 use std::sync::{Arc, Mutex};
 
@@ -143,7 +145,7 @@ impl Wire {
     }
 
     /// What ends the source.
-    pub fn failure(&self) -> Option<Failure> {
+    pub fn failure(&self) -> Option<String> {
         self.shared.lock().failure.clone()
     }
 
@@ -202,8 +204,12 @@ pub(crate) fn check(bytes: &[u8]) {
     message::listed(rest, version).ok();
     message::handshaken(rest).ok();
     message::authenticated(rest).ok();
+    produce::check(rest, version);
     let body = body.slice(1..);
-    let parts = message::fetched(&body, version, true).unwrap_or_default();
+    let parts = match message::fetched(&body, version, true) {
+        Ok(message::FetchAnswer::Parts(_, parts)) => parts,
+        _ => Vec::new(),
+    };
     let batches = parts.into_iter().map(|part| (part.records, part.aborted));
     // The same bytes as batches alone, their sums not looked at.
     for (records, aborted) in batches.chain([(body, Vec::new())]) {

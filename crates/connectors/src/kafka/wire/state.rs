@@ -21,11 +21,11 @@ use connect::retry::jittered;
 pub(super) type Key = (Arc<str>, i32);
 
 /// How long a broker may be away, and an answer be owed, before that is said. A leader that moves takes less.
-const AWAY: Duration = Duration::from_millis(1000);
-const SILENT: Duration = Duration::from_secs(3);
+pub(super) const AWAY: Duration = Duration::from_millis(1000);
+pub(super) const SILENT: Duration = Duration::from_secs(3);
 
 /// How long a partition may be without a leader before that is said.
-const LEADERLESS: Duration = Duration::from_secs(3);
+pub(super) const LEADERLESS: Duration = Duration::from_secs(3);
 
 /// Fetches that may wait for each other per broker: what is over the limit of a response.
 const WAITING_FACTOR: usize = 2;
@@ -39,15 +39,6 @@ pub(in crate::kafka) enum Start {
     At(i64),
     /// As `auto.offset.reset` says.
     Reset,
-}
-
-/// What ends a source.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::kafka) enum Failure {
-    /// Asking again would not help.
-    Refused(String),
-    /// Messages of a format that only the other client reads.
-    Old(String),
 }
 
 /// Where a partition is read next.
@@ -70,6 +61,8 @@ pub(super) struct Part {
     pub queued: usize,
     /// Offset of its end; -1 where nobody knows.
     pub end: i64,
+    /// What its broker was told of it in a fetch session: which one, the offset and the leader's epoch.
+    pub told: Option<(u64, i64, i32)>,
     /// It is not asked for before.
     pub not_before: Option<Instant>,
     pub leaderless_since: Instant,
@@ -103,19 +96,55 @@ pub(super) struct Failing {
     pub pause: Duration,
 }
 
+impl Failing {
+    /// It did not work, once more or for the first time; how long to wait before the next time.
+    pub fn again(
+        failing: &mut Option<Failing>,
+        cause: String,
+        (first, longest): (Duration, Duration),
+    ) -> Duration {
+        let known = failing.as_ref();
+        let pause = known.map_or(first, |known| (known.pause * 2).min(longest));
+        let since = known.map_or_else(Instant::now, |known| known.since);
+        tracing::debug!(cause, "kafka client");
+        *failing = Some(Failing {
+            since,
+            cause,
+            pause,
+        });
+        jittered(pause)
+    }
+
+    /// For how it is said, once it lasts for too long.
+    pub fn said(failing: Option<&Failing>) -> Option<String> {
+        let known = failing.filter(|known| known.since.elapsed() >= AWAY)?;
+        let seconds = known.pause.as_secs_f32();
+        Some(format!("{}; asking again in {seconds:.1} s", known.cause))
+    }
+}
+
 #[derive(Default)]
 pub(super) struct State {
     pub parts: BTreeMap<Key, Part>,
     queue: VecDeque<(Key, Waiting)>,
     pub queued: usize,
     pub nodes: HashMap<i32, Node>,
-    pub failure: Option<Failure>,
+    /// What ends the source: asking again would not help.
+    pub failure: Option<String>,
     /// The leaders that are known are to be asked for again.
     pub wants_metadata: bool,
     pub metadata_failing: Option<Failing>,
     pub metadata_pulse: Arc<Pulse>,
     versions: u64,
     is_ended: bool,
+}
+
+impl State {
+    /// A number that nothing has had before.
+    pub fn number(&mut self) -> u64 {
+        self.versions += 1;
+        self.versions
+    }
 }
 
 pub(super) struct Shared {
@@ -147,20 +176,7 @@ impl Shared {
 
     /// It did not work: says why, and how long to wait before the next time.
     pub fn failed(&self, failing: &mut Option<Failing>, cause: String) -> Duration {
-        let (first, longest) = self.config.pauses;
-        let pause = failing
-            .as_ref()
-            .map_or(first, |known| (known.pause * 2).min(longest));
-        let since = failing
-            .as_ref()
-            .map_or_else(Instant::now, |known| known.since);
-        tracing::debug!(cause, "kafka client");
-        *failing = Some(Failing {
-            since,
-            cause,
-            pause,
-        });
-        jittered(pause)
+        Failing::again(failing, cause, self.config.pauses)
     }
 
     /// What a fetch may bring: no more than a part of the server's budget.
@@ -179,7 +195,7 @@ impl Shared {
 
 impl State {
     pub fn add(&mut self, key: Key, index: usize, start: Start, reset: Reset) {
-        self.versions += 1;
+        let version = self.number();
         let place = match start {
             Start::At(offset) => Place::At(offset),
             Start::Reset => match self.reset(&key, reset, "the group has no offset of it") {
@@ -188,13 +204,14 @@ impl State {
             },
         };
         let part = Part {
-            version: self.versions,
+            version,
             index,
             place,
             leader: None,
             epoch: -1,
             queued: 0,
             end: -1,
+            told: None,
             not_before: None,
             leaderless_since: Instant::now(),
             is_unknown: false,
@@ -209,10 +226,10 @@ impl State {
             Reset::Earliest => Some(Place::Timed(-2)),
             Reset::Latest => Some(Place::Timed(-1)),
             Reset::Refuse => {
-                self.failure = Some(Failure::Refused(format!(
+                self.failure = Some(format!(
                     "topic '{topic}' partition {partition}: {cause}, and property \
                      'auto.offset.reset' is none"
-                )));
+                ));
                 None
             }
         }
@@ -263,17 +280,8 @@ impl State {
     }
 
     fn lost(&self, silent: Duration) -> Option<String> {
-        let failing = |failing: &Option<Failing>| {
-            let known = failing
-                .as_ref()
-                .filter(|known| known.since.elapsed() >= AWAY)?;
-            let seconds = known.pause.as_secs_f32();
-            Some(format!("{}; asking again in {seconds:.1} s", known.cause))
-        };
-        let quiet = |pulse: &Pulse| {
-            let silence = pulse.silence().filter(|silence| *silence >= silent)?;
-            Some(format!("has not answered for {} s", silence.as_secs()))
-        };
+        let failing = |failing: &Option<Failing>| Failing::said(failing.as_ref());
+        let quiet = |pulse: &Pulse| pulse.quiet(silent);
         for node in self.leading() {
             let place = || format!("broker {}:{}", node.host, node.port);
             if let Some(cause) = failing(&node.failing) {

@@ -10,6 +10,7 @@ mod clients;
 mod exactly_once;
 mod examples;
 mod failures;
+mod moves;
 mod reading;
 mod refused;
 mod replay;
@@ -33,7 +34,7 @@ pub const KIT: Subject = Subject {
     name: "kafka",
     server: Some("kafka"),
     source: "type='kafka', client='{client}', bootstrap.servers='127.0.0.1:{port}', topic.list='{topic}', partition.no.list='0', group.id='{topic}', threading.option='single.thread'",
-    sink: "type='kafka', bootstrap.servers='127.0.0.1:{port}', topic='{topic}', partition.no='0'",
+    sink: "type='kafka', client='{client}', bootstrap.servers='127.0.0.1:{port}', topic='{topic}', partition.no='0'",
     impatient: ", optional.configuration='delivery.timeout.ms:2000,request.timeout.ms:1000'",
     silent: Some(Silent {
         source: "",
@@ -42,7 +43,7 @@ pub const KIT: Subject = Subject {
     ..Subject::PLAIN
 };
 
-/// The client that sources read by, where they do not say: `./test` has both of them read.
+/// The client that sources read and sinks write by, where they do not say: `./test` has both of them.
 pub fn client() -> &'static str {
     match std::env::var_os(client::OTHER) {
         None => "headwater",
@@ -160,8 +161,16 @@ impl Case {
     fn new(broker: &Server, text: &str) -> Case {
         let dir = tempfile::tempdir().expect("a folder");
         let source = format!("@source(type='kafka', client='{}',", client());
+        let text = text.replace("@source(type='kafka',", &source);
+        // Transactions are those of one client, which an app does not have to say.
+        let text = match client() {
+            "headwater" => text,
+            other => text.replace(
+                "@sink(type='kafka',",
+                &format!("@sink(type='kafka', client='{other}',"),
+            ),
+        };
         let text = text
-            .replace("@source(type='kafka',", &source)
             .replace("{broker}", &broker.endpoint())
             .replace("{dir}", &dir.path().display().to_string());
         let path = dir.path().join("App.siddhi");
