@@ -84,7 +84,7 @@ pub enum Command {
 /// Who may use --http.
 #[derive(Args, Clone, Debug, Default)]
 pub struct AccessArgs {
-    /// Certificate of --http and --sql-postgres, PEM, with those of its issuers behind it; SIGHUP reads it again
+    /// Certificate of --http, --sql-postgres and --sql-flight, PEM, with those of its issuers behind it; SIGHUP reads it again
     #[arg(long, value_name = "FILE", requires_all = ["door", "http_key"])]
     pub http_cert: Option<PathBuf>,
     /// Private key of --http-cert, PEM
@@ -96,9 +96,16 @@ pub struct AccessArgs {
     /// Let anyone read /metrics, without a login
     #[arg(long, requires = "http")]
     pub http_open_metrics: bool,
-    /// Allow --http and --sql-postgres to listen beyond loopback without users or without TLS
+    /// Allow --http, --sql-postgres and --sql-flight to listen beyond loopback without users or without TLS
     #[arg(long, requires = "door")]
     pub insecure: bool,
+}
+
+impl RunArgs {
+    /// Does anybody ask the server, at whatever door?
+    pub fn is_asked(&self) -> bool {
+        self.http.is_some() || self.sql_postgres.is_some() || self.sql_flight.is_some()
+    }
 }
 
 /// Changes to apps before they are checked.
@@ -127,7 +134,7 @@ pub struct ChangeArgs {
 /// read and no timer is pending. Lines of log sinks and a final summary are written to standard output,
 /// diagnostics and progress to standard error.
 #[derive(Args, Debug)]
-#[command(group(clap::ArgGroup::new("door").multiple(true).args(["http", "sql_postgres"])))]
+#[command(group(clap::ArgGroup::new("door").multiple(true).args(["http", "sql_flight", "sql_postgres"])))]
 #[command(after_help = "Examples:\n  \
     headwater run app.siddhi --until-done\n  \
     headwater run apps/ --state /var/lib/headwater --http 127.0.0.1:9090\n  \
@@ -194,6 +201,10 @@ pub struct RunArgs {
     /// TLS and --insecure are those of --http
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address, requires = "store")]
     pub sql_postgres: Option<std::net::SocketAddr>,
+    /// Answer SQL over the event store here by Flight SQL (ADBC, JDBC), such as 127.0.0.1:32010; users, TLS and --insecure are
+    /// those of --http
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address, requires = "store")]
+    pub sql_flight: Option<std::net::SocketAddr>,
     /// Serve the topics of APIs here, such as 127.0.0.1:8280: those of AsyncAPI documents among the apps, and of
     /// connectors with api='…'; may be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
@@ -513,7 +524,7 @@ pub struct ConnectorsArgs {
 pub struct BenchArgs {
     /// The scenario
     pub name: Option<String>,
-    /// With 'store': one part: ingest, sql, scripts, search, mixed, purge, recover
+    /// With 'store': one part: ingest, wiki, sql, scripts, search, mixed, purge, recover
     pub part: Option<String>,
     /// Number of runs
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+#[cfg(feature = "flight")]
+mod flight;
 #[cfg(feature = "sql")]
 mod postgres;
 #[cfg(feature = "sql")]
@@ -13,6 +15,8 @@ mod with;
 #[cfg(not(feature = "sql"))]
 mod without;
 
+#[cfg(feature = "flight")]
+pub use self::flight::serve_flight;
 #[cfg(feature = "sql")]
 pub use self::script::run_script;
 #[cfg(feature = "sql")]
@@ -80,6 +84,26 @@ pub struct ServedSql {
     pub http: server::http::sql::Sql,
     /// By the protocol of PostgreSQL; or what to do to have it.
     pub rows: Result<std::sync::Arc<dyn server::postgres::RowsEngine>, &'static str>,
+    /// What answers by Flight SQL.
+    #[cfg(feature = "flight")]
+    asked: Result<std::sync::Arc<with::OfServer>, &'static str>,
+}
+
+/// There is none in this build.
+///
+/// # Errors
+/// Always: what the build lacks, and how to get it.
+#[cfg(not(feature = "flight"))]
+pub fn serve_flight(
+    _: &server::http::HttpOptions,
+    _: server::access::Door,
+    _: &ServedSql,
+    _: &server::secrets::Hidden,
+) -> anyhow::Result<server::flight::Flight> {
+    Err(anyhow::anyhow!(
+        "this build has no Flight SQL: build it with the feature 'flight' (cargo build -p headwater --features \
+         flight), or install the full binary"
+    ))
 }
 
 /// What a server without a store says.

@@ -28,6 +28,7 @@ mod error;
 mod executor;
 mod families;
 pub mod feed;
+pub mod flight;
 mod group;
 mod health;
 pub mod http;

@@ -275,15 +275,8 @@ pub(crate) fn too_many(rows_max: usize) -> Error {
 
 impl Statement {
     async fn answer(self) -> Result<(), Error> {
-        let store = self.question.store.clone();
-        let reader = SpawnedTask::spawn_blocking(move || Reader::open(&store));
-        let reader = reader.join().await.map_err(defect)??;
-        let snapshot = Arc::new(Snapshot::new(&reader, &self.setting)?);
-        drop(reader);
-        let (sql, planned) = (self.question.sql.clone(), Arc::clone(&snapshot));
-        // Planning does not give way: beside it the time is watched.
-        let begun = SpawnedTask::spawn(async move { planned.plan(&sql).await });
-        let Begun { mut rows, plan } = begun.join().await.map_err(defect)??;
+        let (store, sql) = (self.question.store.clone(), &self.question.sql);
+        let (Begun { mut rows, plan }, snapshot) = begin(store, sql, &self.setting).await?;
         self.progress.begin(plan);
         let (format, schema) = (self.question.format, rows.schema());
         let page_rows = self.question.page_rows.map_or(usize::MAX, NonZero::get);
@@ -365,6 +358,19 @@ pub(crate) struct Begun {
     pub plan: Arc<dyn ExecutionPlan>,
 }
 
+/// Plans a statement over what a store holds now, and begins it.
+pub(crate) async fn begin(
+    store: PathBuf,
+    sql: &str,
+    setting: &Setting,
+) -> Result<(Begun, Arc<Snapshot>), Error> {
+    let snapshot = Arc::new(Snapshot::open(store, setting).await?);
+    let (sql, planned) = (sql.to_owned(), Arc::clone(&snapshot));
+    // Planning does not give way: beside it the time is watched.
+    let begun = SpawnedTask::spawn(async move { planned.plan(&sql).await });
+    Ok((begun.join().await.map_err(defect)??, snapshot))
+}
+
 /// Plans a statement that is known to read, and begins it. Planning does not give way: this is called beside what
 /// watches the time.
 pub(crate) async fn begun(
@@ -392,6 +398,13 @@ pub(crate) async fn begun(
 }
 
 impl Snapshot {
+    /// What a store holds now.
+    pub async fn open(store: PathBuf, setting: &Setting) -> Result<Snapshot, Error> {
+        let reader = SpawnedTask::spawn_blocking(move || Reader::open(&store));
+        let reader = reader.join().await.map_err(defect)??;
+        Snapshot::new(&reader, setting)
+    }
+
     pub fn new(reader: &Reader, setting: &Setting) -> Result<Snapshot, Error> {
         let context = session(&setting.environment, &setting.limits);
         let mut names = Names::default();
@@ -426,7 +439,7 @@ impl Snapshot {
         })
     }
 
-    async fn plan(&self, sql: &str) -> Result<Begun, Error> {
+    pub async fn plan(&self, sql: &str) -> Result<Begun, Error> {
         let statement = parsed(sql, &self.names)?;
         begun(&self.context, statement, sql, &self.known).await
     }

@@ -9,11 +9,15 @@
 //! reported with its place. A statement alone changes nothing; one of a script changes its table at once or not at
 //! all. Never: a damaged file that is served.
 
+#[cfg(feature = "flight")]
+mod batches;
 mod bounds;
 mod convert;
 mod encode;
 mod engine;
 mod error;
+#[cfg(feature = "flight")]
+pub mod flight;
 mod giving_way;
 mod memory;
 mod names;

@@ -90,8 +90,8 @@ const TOPS: &[&str] = &["headwater", "xtask"];
 /// Where a client library may be needed.
 const CLIENTS_IN: &[&str] = &["connectors", "gateway", "xtask"];
 
-/// The gateway keeps what it manages in a file of its own.
-const OWN_DATABASE: (&str, &str) = ("gateway", "rusqlite");
+/// The gateway keeps what it manages in a file of its own; SQL is answered by gRPC, whose service comes with Arrow.
+const OWN: [(&str, &str); 2] = [("gateway", "rusqlite"), ("sql", "tonic")];
 
 /// Libraries that speak to one system.
 const CLIENTS: &[&str] = &[
@@ -166,7 +166,7 @@ fn judge(metadata: &Metadata) -> Findings {
         if !CLIENTS_IN.contains(&name) {
             let clients = package.dependencies.iter();
             let is_client =
-                |d: &&String| CLIENTS.contains(&d.as_str()) && (name, d.as_str()) != OWN_DATABASE;
+                |d: &&String| CLIENTS.contains(&d.as_str()) && !OWN.contains(&(name, d.as_str()));
             for client in clients.filter(is_client) {
                 findings.fault(format!(
                     "{name} needs {client}: client libraries are needed by `connectors` alone"

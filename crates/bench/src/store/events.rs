@@ -213,7 +213,7 @@ impl Random {
 
     /// A number below this one; the bias of small bounds is below any figure here.
     pub fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
     /// From 0 to 1, without 1.

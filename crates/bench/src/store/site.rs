@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use serde_json::Value as Json;
 
 use super::client::log_in;
@@ -57,13 +57,14 @@ pub(super) struct Place {
     http: SocketAddr,
     /// Of Thrift: events, and events with TLS, where clients log in.
     thrift: [u16; 2],
+    /// Of a user of `--http`; empty where nobody logs in.
+    token: String,
 }
 
 pub(super) struct Site<'a> {
     pub place: &'a Place,
     pub process: Process,
     pub session: String,
-    has_users: bool,
 }
 
 impl Place {
@@ -73,11 +74,12 @@ impl Place {
     /// No port, or no `openssl` for the key.
     pub fn new(binary: &Path, dir: PathBuf, setup: Setup<'_>) -> anyhow::Result<Place> {
         let port = testservers::free_port;
-        let place = Place {
+        let mut place = Place {
             dir,
             binary: binary.to_owned(),
             http: SocketAddr::from((Ipv4Addr::LOCALHOST, port()?)),
             thrift: [port()?, port()?],
+            token: String::new(),
         };
         let kind = setup.kind;
         let app = format!(
@@ -101,22 +103,14 @@ impl Place {
         );
         fs::write(place.dir.join("deployment.yaml"), config)?;
         if setup.has_users {
+            // A token: what is measured is the search, not how long a password takes to be compared.
+            let users = place.dir.join("users.json");
             let mut add = Command::new(binary);
-            add.args([
-                "users",
-                "add",
-                USER,
-                "--role",
-                "read",
-                "--password-stdin",
-                "--users",
-            ]);
-            add.arg(place.dir.join("users.json"));
-            let mut child = add.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
-            let mut input = child.stdin.take().context("a pipe")?;
-            std::io::Write::write_all(&mut input, format!("{PASSWORD}\n").as_bytes())?;
-            drop(input);
-            ensure!(child.wait()?.success(), "no user can be added");
+            add.args(["users", "add", USER, "--role", "read", "--users"]);
+            testservers::run(add.arg(&users))?;
+            let mut token = Command::new(binary);
+            token.args(["users", "token", USER, "--users"]);
+            place.token = testservers::run(token.arg(&users))?.trim().to_owned();
         }
         Ok(place)
     }
@@ -197,7 +191,6 @@ impl Place {
             place: self,
             process,
             session: log_in(self.thrift[1], USER, PASSWORD)?,
-            has_users: setup.has_users,
         })
     }
 }
@@ -213,14 +206,9 @@ impl Site<'_> {
     /// # Errors
     /// The server does not listen.
     pub fn ask(&self) -> anyhow::Result<Connection> {
-        let headers = match self.has_users {
-            true => {
-                use base64::Engine as _;
-                let login = format!("{USER}:{PASSWORD}");
-                let login = base64::engine::general_purpose::STANDARD.encode(login);
-                format!("Authorization: Basic {login}\r\n")
-            }
-            false => String::new(),
+        let headers = match self.place.token.as_str() {
+            "" => String::new(),
+            token => format!("Authorization: Bearer {token}\r\n"),
         };
         Connection::open(self.place.http, &headers)
     }

@@ -23,7 +23,7 @@ const SYLLABLES: [&str; 40] = [
 static VOCABULARY: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut random = Random::new(7);
     let word = |rank: u64| {
-        let syllables = 1 + rank.ilog2() as u64 / 5 + random.below(2);
+        let syllables = 1 + u64::from(rank.ilog2()) / 5 + random.below(2);
         let parts = (0..syllables).map(|_| SYLLABLES[random.below(40) as usize]);
         parts.collect::<String>()
     };

@@ -159,14 +159,14 @@ pub struct ScriptsArgs {
 /// What SQL may use in a server.
 #[derive(Args, Clone, Debug)]
 pub struct SqlLimitArgs {
-    /// Memory of all statements that are being answered at /sql and --sql-postgres, and as much again of those of scripts; what does not
+    /// Memory of all statements that are being answered at /sql, --sql-postgres and --sql-flight, and as much again of those of scripts; what does not
     /// fit goes to temporary files
     #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size, requires = "store")]
     pub sql_memory_limit: u64,
-    /// Time after which a statement at /sql and --sql-postgres is ended
+    /// Time after which a statement at /sql, --sql-postgres and --sql-flight is ended
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = parse_interval, requires = "door")]
     pub sql_timeout: Duration,
-    /// Rows of an answer at /sql and --sql-postgres
+    /// Rows of an answer at /sql, --sql-postgres and --sql-flight
     #[arg(long, value_name = "N", default_value_t = 1_000_000, requires = "door")]
     pub sql_max_rows: usize,
     /// Time after which a job at /sql is ended

@@ -18,6 +18,7 @@ use server::config::{Config, Extension};
 use server::deploy::{Deployer, Deployment, DeploymentFolder};
 use server::deployment::{AppText, LoadOptions, ReadyApp};
 use server::feed::Feeds;
+use server::flight::Flight;
 use server::http::{Http, HttpOptions, Services};
 use server::lines::{LineFormat, Lines};
 use server::otlp::{Otlp, OtlpOptions};
@@ -68,7 +69,12 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
         .sql_postgres
         .map(|address| listening_options(&args, state.as_deref(), address));
     postgres.iter().try_for_each(server::postgres::check)?;
-    let door = http.as_ref().or(postgres.as_ref()).map(door).transpose()?;
+    let flight = args
+        .sql_flight
+        .map(|address| listening_options(&args, state.as_deref(), address));
+    flight.iter().try_for_each(server::flight::check)?;
+    let asked = http.as_ref().or(postgres.as_ref()).or(flight.as_ref());
+    let door = asked.map(door).transpose()?;
     let mut folder = deployment_folder(&args, state.as_deref())?;
     let (script_files, purge_files) = batch_files(&args, output.colour)?;
     let has_scripts = !script_files.is_empty() || !purge_files.is_empty();
@@ -104,7 +110,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
             registry: crate::registry::REGISTRY,
             catalog: catalog::full(),
             until_done: args.until_done,
-            is_asked: args.http.is_some() || args.sql_postgres.is_some(),
+            is_asked: args.is_asked(),
             state: state.clone(),
             state_interval: state_interval(&args, &config),
             drop_state: args.drop_state,
@@ -176,9 +182,12 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     let http = http.as_ref().zip(door.clone());
     let http = http.map(|(options, door)| server::http::serve(options, door, services));
     let http = http.transpose()?;
-    let postgres = postgres.as_ref().zip(door);
+    let postgres = postgres.as_ref().zip(door.clone());
     let postgres = postgres.map(|(options, door)| serve_postgres(options, door, &sql, output));
     let postgres = postgres.transpose()?;
+    let flight = flight.as_ref().zip(door);
+    let flight = flight.map(|(options, door)| serve_flight(options, door, &sql, output));
+    let flight = flight.transpose()?;
     if let Some(http) = &http {
         say_listening(http);
     }
@@ -197,7 +206,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
             }
             Status::Restore => server.restore_asked(),
             Status::Reload => {
-                reload_tls(http.as_ref(), postgres.as_ref());
+                reload_tls(http.as_ref(), postgres.as_ref(), flight.as_ref());
                 reload(&mut server, &mut deployment, &args, output, &mut manager);
                 reload_scripts(&scripts, &server, &zone, &args);
             }
@@ -231,6 +240,7 @@ pub fn run(mut args: RunArgs, output: &Output, process: Process) -> anyhow::Resu
     let end = server.stop();
     drop(http);
     drop(postgres);
+    drop(flight);
     drop(pushing);
     if args.json {
         output.print_json(&end.summary.to_json())?;
@@ -375,14 +385,11 @@ fn serve_postgres(
     };
     let needs_login = door.needs_login();
     let postgres = server::postgres::serve(options, door, services)?;
-    let login = match needs_login {
-        true => "everybody logs in",
-        false => "nobody has to log in, and whoever can connect may read all tables",
-    };
     tracing::info!(
         address = %postgres.address(),
         tls = options.tls.is_some(),
-        "SQL is answered by the protocol of PostgreSQL; {login}"
+        "SQL is answered by the protocol of PostgreSQL; {}",
+        who_may(needs_login)
     );
     Ok(postgres)
 }
@@ -436,10 +443,40 @@ fn listen(server: &Server, args: &RunArgs) -> anyhow::Result<Vec<Listener>> {
     Ok(listeners)
 }
 
+/// Answers SQL by Flight SQL.
+fn serve_flight(
+    options: &HttpOptions,
+    door: Door,
+    sql: &ServedSql,
+    output: &Output,
+) -> anyhow::Result<Flight> {
+    let needs_login = door.needs_login();
+    let flight = crate::sql::serve_flight(options, door, sql, &output.hidden)?;
+    tracing::info!(
+        address = %flight.address(),
+        tls = options.tls.is_some(),
+        "SQL is answered by Flight SQL; {}",
+        who_may(needs_login)
+    );
+    Ok(flight)
+}
+
+/// For a log, who may ask at a door that reads.
+fn who_may(needs_login: bool) -> &'static str {
+    match needs_login {
+        true => "everybody logs in",
+        false => "nobody has to log in, and whoever can connect may read all tables",
+    }
+}
+
 /// A certificate that was renewed counts for the next connections.
-fn reload_tls(http: Option<&Http>, postgres: Option<&Postgres>) {
-    let of_http = http.map(Http::reload_tls);
-    if let Some(Err(cause)) = of_http.or_else(|| postgres.map(Postgres::reload_tls)) {
+fn reload_tls(http: Option<&Http>, postgres: Option<&Postgres>, flight: Option<&Flight>) {
+    let doors = [
+        http.map(Http::reload_tls),
+        postgres.map(Postgres::reload_tls),
+        flight.map(Flight::reload_tls),
+    ];
+    for cause in doors.into_iter().flatten().filter_map(Result::err) {
         tracing::error!(%cause, "cannot reload the certificate of --http; the old one stays in use");
     }
 }
@@ -496,7 +533,7 @@ fn read_apps(
     }
     // A CApp may have scripts alone.
     let is_empty = texts.is_empty() && capp::find(&args.apps)?.is_empty();
-    if is_empty && args.http.is_none() && args.sql_postgres.is_none() {
+    if is_empty && !args.is_asked() {
         let message = "there is no app to run: name one, or a folder of apps";
         return Err(Error::Usage(message.to_owned()).into());
     }
@@ -543,7 +580,7 @@ fn deployment_folder(
     let deployed = state.map(|state| state.join(DEPLOYED));
     match deployed.filter(|path| args.http.is_some() || path.is_dir()) {
         Some(path) => Ok(Some(DeploymentFolder::open(&path, true)?)),
-        None if args.apps.is_empty() && args.sql_postgres.is_none() => Err(Error::Usage(
+        None if args.apps.is_empty() && args.sql_postgres.is_none() && args.sql_flight.is_none() => Err(Error::Usage(
             "there is no app to run: name one, or a folder of apps; or give --state DIR, and deploy \
              apps over HTTP (headwater deploy)"
                 .to_owned(),

@@ -120,6 +120,8 @@ pub fn of_server(
         return Ok(ServedSql {
             http: Sql::absent(NO_STORE),
             rows: Err(NO_STORE),
+            #[cfg(feature = "flight")]
+            asked: Err(NO_STORE),
         });
     };
     let limits = Limits {
@@ -129,7 +131,7 @@ pub fn of_server(
         ..Limits::default()
     };
     let engine = OfServer {
-        engine: Engine::new(limits)?.with_search(search.of_sql()),
+        engine: Arc::new(Engine::new(limits)?.with_search(search.of_sql())),
         dir: dir.to_owned(),
         job_time: args.sql_job_timeout,
     };
@@ -140,12 +142,14 @@ pub fn of_server(
     let engine = Arc::new(engine);
     Ok(ServedSql {
         http: Sql::new(Arc::<OfServer>::clone(&engine), jobs),
+        #[cfg(feature = "flight")]
+        asked: Ok(Arc::clone(&engine)),
         rows: Ok(engine),
     })
 }
 
 pub(super) struct OfServer {
-    pub engine: Engine,
+    pub engine: Arc<Engine>,
     pub dir: PathBuf,
     job_time: Duration,
 }

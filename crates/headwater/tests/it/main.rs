@@ -71,6 +71,7 @@ mod secrets;
 mod send;
 mod service;
 mod sql;
+mod sql_flight;
 mod sql_jobs;
 mod sql_postgres;
 mod sqs;

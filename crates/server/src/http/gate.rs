@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde_json::json;
 
 use super::answer::{self, das_refused, refused};
@@ -44,7 +44,12 @@ pub(super) struct Gate {
 pub(super) struct Gated {
     pub gate: Arc<Gate>,
     pub route: Option<&'static Route>,
+    /// Types of bodies where the route names none.
+    pub kinds: &'static [&'static str],
 }
+
+/// What bodies are as a rule.
+pub(super) const JSON: &[&str] = &["application/json"];
 
 impl Gated {
     /// The middleware around a route.
@@ -181,7 +186,7 @@ impl Gated {
         let taken = self.route.map_or(&[][..], |route| route.bodies);
         let mut names: Vec<&str> = taken.iter().map(|content| content.kind).collect();
         if names.is_empty() {
-            names.push("application/json");
+            names.extend(self.kinds);
         }
         if names.iter().any(|name| name.eq_ignore_ascii_case(kind)) {
             // Every browser of today says by one of these that a page has sent it.
@@ -260,7 +265,8 @@ fn shown(headers: &HeaderMap) -> Shown {
     if !scheme.eq_ignore_ascii_case("basic") {
         return Shown::Unreadable;
     }
-    let pair = STANDARD.decode(rest).ok();
+    // Clients of Flight in Go leave the padding out.
+    let pair = STANDARD_NO_PAD.decode(rest.trim_end_matches('=')).ok();
     let pair = pair.and_then(|bytes| String::from_utf8(bytes).ok());
     match pair.as_deref().and_then(|pair| pair.split_once(':')) {
         Some((user, password)) => Shown::Password {

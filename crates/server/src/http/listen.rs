@@ -11,9 +11,10 @@ use axum::Router;
 use connect::net::{Accepts, Clock, Crowd, Idle, Pace};
 use hyper::Request;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -38,15 +39,43 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Time that requests have to end at a stop.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// Requests of a connection at once, and how often an idle one is asked whether it is there, where HTTP/2 is spoken.
+const STREAMS_MAX: u32 = 32;
+const ALIVE_EVERY: Duration = Duration::from_secs(60);
+
 /// Time for which a client may leave an answer unread.
 const UNREAD_MAX: Duration = Duration::from_secs(60);
 
 /// How the next connection is encrypted.
 pub(super) type Tls = watch::Receiver<Arc<ServerConfig>>;
 
+/// How clients ask.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Protocol {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2 from the first byte, as gRPC has it.
+    Http2,
+}
+
+impl Protocol {
+    /// The protocol as TLS agrees on it.
+    pub fn of_tls(self, config: Arc<ServerConfig>) -> Arc<ServerConfig> {
+        match self {
+            Protocol::Http1 => config,
+            Protocol::Http2 => {
+                let mut config = Arc::unwrap_or_clone(config);
+                config.alpn_protocols = vec![b"h2".to_vec()];
+                Arc::new(config)
+            }
+        }
+    }
+}
+
 /// What clients may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
+    pub protocol: Protocol,
     /// Connections that are open at once.
     pub connections: u32,
     /// Time for a head.
@@ -60,6 +89,7 @@ pub(super) struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
+            protocol: Protocol::Http1,
             connections: CONNECTIONS_MAX,
             head: HEAD_MAX,
             head_bytes: HEAD_BYTES_MAX,
@@ -166,7 +196,7 @@ async fn serve_connection(
     router: Router,
     limits: Limits,
     crowd: &Crowd,
-    mut stopped: watch::Receiver<bool>,
+    stopped: watch::Receiver<bool>,
 ) -> Result<(), String> {
     let idle = Arc::new(Idle::default());
     let of_line = Arc::clone(&idle);
@@ -189,11 +219,36 @@ async fn serve_connection(
             })
         }
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.head)
-        .max_buf_size(limits.head_bytes)
-        .serve_connection(TokioIo::new(stream), answer);
+    let stream = TokioIo::new(stream);
+    match limits.protocol {
+        Protocol::Http1 => {
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(limits.head)
+                .max_buf_size(limits.head_bytes)
+                .serve_connection(stream, answer);
+            drive(connection, &idle, crowd, stopped).await
+        }
+        Protocol::Http2 => {
+            let connection = http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(STREAMS_MAX)
+                .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+                .keep_alive_interval(ALIVE_EVERY)
+                .keep_alive_timeout(limits.head)
+                .serve_connection(stream, answer);
+            drive(connection, &idle, crowd, stopped).await
+        }
+    }
+}
+
+/// Has a connection served until it ends, gives way, or is stopped.
+async fn drive(
+    connection: impl GracefulConnection<Error = hyper::Error>,
+    idle: &Idle,
+    crowd: &Crowd,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<(), String> {
     let mut connection = pin!(connection);
     tokio::select! {
         served = connection.as_mut() => return served.map_err(|error| error.to_string()),

@@ -9,7 +9,8 @@
 //! [`Limits::head_bytes`] is answered with 431 and a body beyond its route's bound with 413; a
 //! request made by a web page of another site is refused (see [`guard`]); who has not the role that a route
 //! needs is refused (see [`gate`]). Without users anyone who can reach the port may request everything,
-//! so beyond loopback it needs users and TLS unless the operator allows otherwise. Never: HTTP/2.
+//! so beyond loopback it needs users and TLS unless the operator allows otherwise. Never: HTTP/2, but for the door of
+//! Flight SQL (see [`crate::flight`]).
 
 pub mod analytics;
 mod answer;
@@ -29,6 +30,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use axum::Router;
+use axum::middleware::from_fn_with_state;
 use connect::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -50,9 +53,9 @@ use crate::secrets::Hidden;
 use crate::status;
 use crate::tap::Taps;
 use crate::tls::TlsFiles;
-use gate::Gate;
+use gate::{Gate, Gated};
 use guard::Guard;
-use listen::Limits;
+use listen::{Limits, Protocol};
 
 /// What the routes work with.
 #[derive(Clone)]
@@ -143,6 +146,7 @@ pub(crate) fn beyond_loopback(
 pub struct Http {
     address: SocketAddr,
     needs_login: bool,
+    protocol: Protocol,
     tls: Option<(TlsFiles, watch::Sender<Arc<ServerConfig>>)>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
@@ -172,7 +176,7 @@ impl Http {
     /// As [`serve`].
     pub fn reload_tls(&self) -> Result<(), Error> {
         if let Some((files, current)) = &self.tls {
-            current.send_replace(files.server()?);
+            current.send_replace(self.protocol.of_tls(files.server()?));
         }
         Ok(())
     }
@@ -213,6 +217,67 @@ fn serve_within(
     limits: Limits,
 ) -> Result<Http, Error> {
     options.check()?;
+    let metrics = Arc::clone(&services.metrics);
+    let gate = Gate {
+        logins: door.logins,
+        audit: door.audit,
+        has_open_metrics: options.has_open_metrics,
+    };
+    let needs_login = gate.logins.users().is_some();
+    let hosts = options.hosts.clone();
+    let router = |bound: SocketAddr| {
+        let guard = Guard::new(bound.ip(), hosts);
+        route::router(services, guard, gate)
+    };
+    serve_router(
+        options,
+        ("http", router),
+        needs_login,
+        limits,
+        Some(metrics),
+    )
+}
+
+/// Serves what a router answers by HTTP/2 to whoever has the role `read`; bodies are of one of these types, and `layer` sees
+/// every answer last.
+///
+/// # Errors
+/// As [`serve`].
+pub(crate) fn serve_reading(
+    options: &HttpOptions,
+    door: Door,
+    (name, kinds): (&'static str, &'static [&'static str]),
+    router: Router,
+    layer: impl FnOnce(Router) -> Router,
+) -> Result<Http, Error> {
+    let gate = Gate {
+        logins: door.logins,
+        audit: door.audit,
+        has_open_metrics: false,
+    };
+    let needs_login = gate.logins.users().is_some();
+    let gated = Gated {
+        gate: Arc::new(gate),
+        // Not in the table of routes: as before what is not there, the role `read` is asked for.
+        route: None,
+        kinds,
+    };
+    let router = layer(router.layer(from_fn_with_state(gated, Gated::layer)));
+    let limits = Limits {
+        protocol: Protocol::Http2,
+        ..Limits::default()
+    };
+    serve_router(options, (name, |_| router), needs_login, limits, None)
+}
+
+/// Serves what a router, made for the address, answers, on a thread of this name. `metrics`: whose rates are noted.
+fn serve_router(
+    options: &HttpOptions,
+    (name, router): (&'static str, impl FnOnce(SocketAddr) -> Router),
+    needs_login: bool,
+    limits: Limits,
+    metrics: Option<Arc<Metrics>>,
+) -> Result<Http, Error> {
     let address = options.address;
     let refused = |cause: std::io::Error| Error::Listen {
         address,
@@ -226,29 +291,24 @@ fn serve_within(
         .enable_time()
         .build()
         .map_err(refused)?;
-    let guard = Guard::new(bound.ip(), options.hosts.clone());
-    let metrics = Arc::clone(&services.metrics);
-    let gate = Gate {
-        logins: door.logins,
-        audit: door.audit,
-        has_open_metrics: options.has_open_metrics,
-    };
-    let needs_login = gate.logins.users().is_some();
-    let router = route::router(services, guard, gate);
+    let router = router(bound);
+    let protocol = limits.protocol;
     let (tls, encrypted) = match &options.tls {
         None => (None, None),
         Some(files) => {
-            let (current, encrypted) = watch::channel(files.server()?);
+            let (current, encrypted) = watch::channel(protocol.of_tls(files.server()?));
             (Some((files.clone(), current)), Some(encrypted))
         }
     };
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new()
-        .name("http".to_owned())
+        .name(name.to_owned())
         .spawn(move || {
             runtime.block_on(async move {
-                // It ends with the runtime.
-                tokio::task::spawn(mark_rates(metrics));
+                if let Some(metrics) = metrics {
+                    // It ends with the runtime.
+                    tokio::task::spawn(mark_rates(metrics));
+                }
                 match TcpListener::from_std(listener) {
                     Ok(listener) => {
                         listen::serve(listener, router, encrypted, limits, stopped).await
@@ -263,6 +323,7 @@ fn serve_within(
     Ok(Http {
         address: bound,
         needs_login,
+        protocol,
         tls,
         stop,
         thread: Some(thread),

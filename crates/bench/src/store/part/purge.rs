@@ -54,6 +54,7 @@ fn measure(trial: &Trial<'_>, found: &mut Measured) -> anyhow::Result<()> {
         let answer: Json =
             serde_json::from_slice(connection.post("/store/purge", &order.to_string())?)?;
         let seconds = begun.elapsed().as_secs_f64();
+        let answer = &answer["result"];
         let gone = (0..events)
             .filter(|number| (day(run as i64 - 1)..until).contains(&time(*number, events)));
         let gone = gone.count() as u64;

@@ -24,7 +24,7 @@ const CONNECTIONS: u64 = 80;
 const INGEST: f64 = 100_000.0;
 
 /// Events whose way to being found is timed.
-const FRESH: u64 = 100;
+const FRESH: u64 = 50;
 
 const RATE: &str = "requests a second";
 const P99: &str = "99th percentile";

@@ -31,7 +31,7 @@ use axum::response::Response;
 
 use super::Services;
 use super::answer::refused;
-use super::gate::{Gate, Gated};
+use super::gate::{Gate, Gated, JSON};
 use super::guard::Guard;
 use super::hiding;
 pub(super) use metrics::METRICS;
@@ -72,6 +72,7 @@ pub(super) fn router(services: Services, guard: Guard, gate: Gate) -> Router {
         let gated = Gated {
             gate: Arc::clone(&gate),
             route: Some(route),
+            kinds: JSON,
         };
         let serve = || {
             let layer = from_fn_with_state(gated.clone(), Gated::layer);
@@ -85,7 +86,11 @@ pub(super) fn router(services: Services, guard: Guard, gate: Gate) -> Router {
             .route(route.path, serve())
             .route(&format!("{}/", route.path), serve());
     }
-    let unknown = Gated { gate, route: None };
+    let unknown = Gated {
+        gate,
+        route: None,
+        kinds: JSON,
+    };
     let none = async |request: Request| unrouted(&request);
     let fallback = axum::routing::any(none).layer(from_fn_with_state(unknown, Gated::layer));
     router
