@@ -6,7 +6,7 @@
 //! waits for its store, the other apps of its executor wait too. A store that no query of the app reads
 //! is never waited for: its writes leave as [`crate::Output::Write`] and are done by another thread.
 
-use event::Column;
+use event::{Column, Times};
 use plan::store::{Operation, OperationId};
 
 /// Answers what an app asks of external tables and of functions with effects.
@@ -29,12 +29,14 @@ pub trait Host {
         rows: usize,
     ) -> Result<Vec<bool>, HostError>;
 
-    /// Does a writing operation for each row of parameters, in order.
+    /// Does a writing operation for each row of parameters, in order. `times` are those of the events that the rows
+    /// are made of, 0 where there is none.
     fn write(
         &mut self,
         operation: OperationId,
         parameters: &[Column],
         rows: usize,
+        times: &Times,
     ) -> Result<WriteCounts, HostError>;
 
     /// Runs a function with effects (`file:move`, `file:isExist`) on each row of arguments.
@@ -120,7 +122,13 @@ impl Host for NoHost {
         Self::refuse("an external table")
     }
 
-    fn write(&mut self, _: OperationId, _: &[Column], _: usize) -> Result<WriteCounts, HostError> {
+    fn write(
+        &mut self,
+        _: OperationId,
+        _: &[Column],
+        _: usize,
+        _: &Times,
+    ) -> Result<WriteCounts, HostError> {
         Self::refuse("an external table")
     }
 

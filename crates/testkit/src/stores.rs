@@ -235,6 +235,7 @@ impl Host for Stores {
         operation: OperationId,
         columns: &[Column],
         rows: usize,
+        _: &Times,
     ) -> Result<WriteCounts, HostError> {
         let answer = self.execute(operation, columns, rows)?;
         let written = answer.into_written().map_err(refused)?;

@@ -1,6 +1,6 @@
 //! The tables that hold closed buckets, their making again after a restart, and their purging.
 
-use event::{Column, ColumnBuilder, Type, Value};
+use event::{Column, ColumnBuilder, Times, Type, Value};
 use plan::store::{OperationId, OperationKind, Term, TermKind};
 use plan::{CompareOp, TableId};
 
@@ -91,7 +91,9 @@ impl Keep {
             step.tables.insert(self.table, columns, rows);
             return Ok(());
         };
-        let written = step.host.write(external.upsert, columns, rows);
+        let written = step
+            .host
+            .write(external.upsert, columns, rows, &Times::Same(0));
         step.tables
             .count(self.table, written.map_err(|error| error.message)?);
         Ok(())
@@ -139,7 +141,9 @@ impl Keep {
     ) -> Result<bool, String> {
         if let Some(external) = &self.external {
             let parameters = [time, bucket].map(|time| Column::longs_from(vec![time]));
-            let written = step.host.write(external.purge, &parameters, 1);
+            let written = step
+                .host
+                .write(external.purge, &parameters, 1, &Times::Same(0));
             step.tables
                 .count(self.table, written.map_err(|error| error.message)?);
             return Ok(true);

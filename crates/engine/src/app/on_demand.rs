@@ -393,8 +393,10 @@ impl Host for Prepared<'_> {
         operation: OperationId,
         parameters: &[Column],
         rows: usize,
+        times: &Times,
     ) -> Result<WriteCounts, HostError> {
-        self.host.write(self.numbers[operation], parameters, rows)
+        self.host
+            .write(self.numbers[operation], parameters, rows, times)
     }
 
     fn call(

@@ -260,7 +260,7 @@ impl Compiler<'_, '_> {
                 reason: reason.0,
                 span: expr.span,
             })?;
-        let fused = crate::function::fused::fuse(name, args);
+        let fused = crate::function::fused::fuse(name, args).map(Box::new);
         let args = args
             .iter()
             .map(|arg| Ok((self.node(arg)?, arg.ty)))

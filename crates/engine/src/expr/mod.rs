@@ -239,7 +239,7 @@ pub(crate) enum Node {
         function: Box<dyn Evaluate>,
         args: Vec<(Node, Type)>,
         /// What runs in its place where it can.
-        fused: Option<Fusion>,
+        fused: Option<Box<Fusion>>,
     },
     /// A leaf of a fused call while the calls themselves run.
     Ready(Column),

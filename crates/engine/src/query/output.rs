@@ -97,7 +97,12 @@ pub(crate) fn write_now(
     if let Some(external) = parameters(write, batch, step)? {
         let written = step
             .host
-            .write(external.operation, &external.parameters, batch.len)
+            .write(
+                external.operation,
+                &external.parameters,
+                batch.len,
+                &batch.times,
+            )
             .map_err(|error| Broken::at(PLACE.to_owned(), error.message))?;
         step.tables.count(write.table, written);
         return Ok(Done {

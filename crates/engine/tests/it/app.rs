@@ -2,7 +2,7 @@
 
 use check::Catalog;
 use check::{CheckConfig, check};
-use event::{Batch, Chunks, Column, ColumnBuilder, Type, Value};
+use event::{Batch, Chunks, Column, ColumnBuilder, Times, Type, Value};
 use headwater_engine::{
     App, Called, Found, Host, HostError, Input, NoHost, Output, Outputs, RestoreError, Setup,
     WriteCounts, specs,
@@ -127,6 +127,7 @@ impl Host for Shelf {
         operation: OperationId,
         parameters: &[Column],
         rows: usize,
+        _: &Times,
     ) -> Result<WriteCounts, HostError> {
         self.asked.push((operation, rows));
         for row in 0..rows {

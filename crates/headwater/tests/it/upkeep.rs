@@ -349,6 +349,19 @@ impl Server {
     }
 }
 
+/// With `--http`, where tables are read beside the app, as well as without.
+#[test]
+fn a_row_has_the_time_of_its_event() {
+    let server = Server::start(&[]);
+    let time = 1_767_225_600_000_i64;
+    let at = time.to_string();
+    let send = ["send", "--timestamp", &at, "Meters/Readings", "0", "7"];
+    done(&server.ask(&send));
+    eventually("the row is there", || server.count("kept") == 1);
+    let answer = json(&server.ask(&["sql", "--json", "select _timestamp, meter from kept"]));
+    assert_eq!(answer["records"], json!([[time, 7]]));
+}
+
 #[test]
 fn rows_older_than_their_retention_go() {
     let server = Server::start(&[]);

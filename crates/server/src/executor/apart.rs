@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use connect::component::StoreView;
 use engine::{Answer, Apart, AskError, Called, Found, Host, HostError, WriteCounts};
-use event::Column;
+use event::{Column, Times};
 use lang::span::Span;
 use plan::store::{Operation, OperationId};
 use plan::{OnDemand, Plan};
@@ -96,7 +96,13 @@ impl Host for ViewHost<'_> {
         refused("another table is asked by the app alone")
     }
 
-    fn write(&mut self, _: OperationId, _: &[Column], _: usize) -> Result<WriteCounts, HostError> {
+    fn write(
+        &mut self,
+        _: OperationId,
+        _: &[Column],
+        _: usize,
+        _: &Times,
+    ) -> Result<WriteCounts, HostError> {
         refused("a question changes nothing")
     }
 

@@ -8,7 +8,7 @@ use connect::component::Environment;
 use connect::effect::{Call, EffectCalls, PendingEffect};
 use connect::registry::Registry;
 use engine::{Called, Found, Host, HostError, WriteCounts};
-use event::Column;
+use event::{Column, Times};
 use plan::store::{Operation, OperationId};
 
 use super::{AskedOperations, OperationTarget};
@@ -45,6 +45,7 @@ impl ExecutorHost<'_> {
         operation: OperationId,
         columns: &[Column],
         rows: usize,
+        times: &Times,
     ) -> Result<Answer, HostError> {
         let place = match self.operations.get(operation) {
             Some(OperationTarget::Inline { database, slot }) => Some((*database, *slot)),
@@ -56,7 +57,8 @@ impl ExecutorHost<'_> {
                 "operation {operation} has no store on this executor"
             )));
         };
-        let batch = parameters(columns, rows);
+        let mut batch = parameters(columns, rows);
+        batch.times = times.clone();
         let database = &mut self.databases[database];
         let execute = || database.execute(slot, operation, batch);
         let answer = self.pulse.waiting(execute);
@@ -78,7 +80,7 @@ impl Host for ExecutorHost<'_> {
         columns: &[Column],
         rows: usize,
     ) -> Result<Found, HostError> {
-        let answer = self.execute(operation, columns, rows)?;
+        let answer = self.execute(operation, columns, rows, &Times::Same(0))?;
         let (columns, ends) = answer.into_rows().map_err(refused)?;
         Ok(Found { columns, ends })
     }
@@ -89,7 +91,7 @@ impl Host for ExecutorHost<'_> {
         columns: &[Column],
         rows: usize,
     ) -> Result<Vec<bool>, HostError> {
-        let answer = self.execute(operation, columns, rows)?;
+        let answer = self.execute(operation, columns, rows, &Times::Same(0))?;
         answer.into_contains().map_err(refused)
     }
 
@@ -98,8 +100,9 @@ impl Host for ExecutorHost<'_> {
         operation: OperationId,
         columns: &[Column],
         rows: usize,
+        times: &Times,
     ) -> Result<WriteCounts, HostError> {
-        let answer = self.execute(operation, columns, rows)?;
+        let answer = self.execute(operation, columns, rows, times)?;
         let written = answer.into_written().map_err(refused)?;
         Ok(WriteCounts {
             inserted: written.inserted,

@@ -99,7 +99,7 @@ impl<'a> Parser<'a, '_> {
             Some('[') => self.array(depth),
             Some(quote @ ('"' | '\'')) => {
                 let text = self.quoted(quote as u8)?;
-                Ok(Item::Text(self.tape.span(self.text, &text)))
+                Ok(Item::Text(self.tape.span(self.text, text)))
             }
             Some('}' | ']' | ':' | ',') => {
                 Err(format!("the JSON text has no value at byte {}", self.at))
@@ -129,7 +129,7 @@ impl<'a> Parser<'a, '_> {
                 return Err(format!("the JSON text needs a ':' at byte {}", self.at));
             }
             self.at += 1;
-            let name = self.tape.span(self.text, &key);
+            let name = self.tape.span(self.text, key);
             let value = self.value(depth + 1)?;
             self.tape.member(name, value);
             match self.peek() {
@@ -276,7 +276,7 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn text_item(&mut self, text: &'a str) -> Item {
-        Item::Text(self.tape.span(self.text, &Cow::Borrowed(text)))
+        Item::Text(self.tape.span(self.text, Cow::Borrowed(text)))
     }
 }
 

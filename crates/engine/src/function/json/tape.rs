@@ -82,7 +82,7 @@ impl Tape {
     }
 
     /// A text of the source.
-    pub(super) fn span(&mut self, source: &str, text: &Cow<'_, str>) -> Span {
+    pub(super) fn span(&mut self, source: &str, text: Cow<'_, str>) -> Span {
         match text {
             Cow::Borrowed(text) => Span {
                 // It is a part of the source.
@@ -92,7 +92,7 @@ impl Tape {
             },
             Cow::Owned(text) => {
                 let start = self.beside.len() as u32;
-                self.beside.push_str(text);
+                self.beside.push_str(&text);
                 Span {
                     start,
                     length: text.len() as u32,

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::super::connection::Pulse;
-use super::super::message::{self as wire, code, said};
+use super::super::message::{code, said};
 use super::super::state::{Failing, LEADERLESS, SILENT};
 use super::batch::{Outgoing, RECORD_OVERHEAD, RecordBatch, Share};
 use super::message::Identity;
