@@ -23,6 +23,9 @@ const CONNECTIONS: u64 = 80;
 /// Events a second that come in meanwhile.
 const INGEST: f64 = 100_000.0;
 
+/// The same in a quick run, which an unoptimised program has to get through.
+const QUICK_INGEST: f64 = 1000.0;
+
 /// Events whose way to being found is timed.
 const FRESH: u64 = 50;
 
@@ -97,14 +100,22 @@ fn measure(trial: &Trial<'_>, found: &mut Measured) -> anyhow::Result<()> {
         "search: indexed after {:.1} s more",
         begun.elapsed().as_secs_f64()
     ));
-    let seconds = Duration::from_secs(if trial.options.is_quick { 3 } else { 15 });
+    let (seconds, ingest) = match trial.options.is_quick {
+        true => (Duration::from_secs(3), QUICK_INGEST),
+        false => (Duration::from_secs(15), INGEST),
+    };
+    if trial.options.is_quick {
+        found.fact(format!(
+            "{ingest} events a second come in beside the searches"
+        ));
+    }
     for run in 1..=trial.options.runs {
         let cpu = site.process.cpu_seconds()?;
         let alone = searched(&site, events, seconds)?;
         let cpu = site.process.cpu_seconds()? - cpu;
         let stop = AtomicBool::new(false);
         let (beside, [by_search, by_sql]) = std::thread::scope(|scope| {
-            let load = scope.spawn(|| load_until(&site, kind, events, Some(INGEST), &stop));
+            let load = scope.spawn(|| load_until(&site, kind, events, Some(ingest), &stop));
             let found = searched(&site, events, seconds)
                 .and_then(|found| Ok((found, fresh_events(&site, events, run)?)));
             stop.store(true, Ordering::Relaxed);
